@@ -87,6 +87,9 @@ OFFSET_CHECKPOINT_KINDS: Final = (
     FileKind.CLEANER_OFFSET_CHECKPOINT,
 )
 
+STANDARD_INPUT: Final = "-"
+"""Name of a log that a command reads from its standard input."""
+
 FIXED_NAMES: Final = {
     kind.value: kind for kind in FileKind if kind not in NUMBERED_KINDS and kind is not FileKind.METADATA_SNAPSHOT
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 import re
@@ -15,7 +16,7 @@ from helpers.support import bundled, bundled_cases
 from helpers.walking import each_of
 
 from seglog_format import walk
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
+from seglog_format.cli.exit_status import DONE, FINDINGS, NOT_WRITTEN, UNREADABLE, USAGE
 from seglog_format.cli.main import run
 from seglog_format.codec.decode import decode_frame
 from seglog_format.doctor.find import FIELDS, Wanted, found_in
@@ -188,3 +189,58 @@ def test_segments_due_for_removal_and_other_files_are_not_searched(
     (directory / "notes.txt").write_text("needle-9", encoding="utf-8")
     assert len(find(capsys, "needle-9", directory, status=DONE)[0]) == len(FOUND[()])
     find(capsys, "needle-9", directory / "notes.txt", status=USAGE)
+
+
+def test_the_batches_of_the_records_are_written_as_a_segment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], no_fsync: None
+) -> None:
+    del no_fsync
+    wanted = batch(record(value=b"here") + record(offset_delta=1, value=b"here too"), 2, base_offset=1)
+    path = make(
+        tmp_path,
+        {"0.log": entry(0) + wanted + entry(3), "4.log": batch(record(value=b"here"), 1, base_offset=4) + entry(5)},
+    )
+    found = tmp_path / "found" / f"{0:020d}.log"
+    assert run(["find", "here", str(path), "-o", str(found)]) == DONE
+    assert found.read_bytes() == wanted + batch(record(value=b"here"), 1, base_offset=4)
+    assert f"wrote {found}, 2 batches" in capsys.readouterr().err
+    assert run(["verify", str(found)]) == DONE
+    assert [each.name for each in found.parent.iterdir()] == [found.name]
+    assert run(["find", "here", "--first", "1", str(path), "-o", str(tmp_path / "first.log")]) == DONE
+    assert (tmp_path / "first.log").read_bytes() == wanted
+    assert run(["find", "nowhere", str(path), "-o", str(tmp_path / "none.log")]) == FINDINGS
+    assert not (tmp_path / "none.log").exists()
+
+
+def test_no_segment_is_written_over_a_file_or_of_two_partitions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make(tmp_path, {"0.log": entry(0) + entry(1)})
+    shutil.copytree(path, path.with_name("orders-1"))
+    existing = tmp_path / "existing.log"
+    existing.write_bytes(b"precious")
+    log = str(path / f"{0:020d}.log")
+    refused = {
+        "is there already": [str(path), "-o", str(existing)],
+        "where nothing is written": [str(path), "-o", str(path / "new.log")],
+        "a segment is of one partition, not of orders-0 and orders-1": [str(path.parent), "-o", f"{tmp_path}.log"],
+        "offset 0 comes after 1": [log, log, "-o", str(tmp_path / "twice.log")],
+    }
+    for text, arguments in refused.items():
+        assert run(["find", "v", *arguments]) == USAGE
+        assert text in capsys.readouterr().err
+    assert existing.read_bytes() == b"precious"
+    assert {each.name for each in tmp_path.iterdir()} == {"existing.log", "logs"}
+
+
+def test_a_segment_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = make(tmp_path / "data", {"0.log": entry(0)})
+    monkeypatch.setattr("seglog_format.storage.reports.rename_to_new", refuse)
+    assert run(["find", "v", str(path), "-o", str(tmp_path / "new" / "0.log")]) == NOT_WRITTEN
+    assert "No space left" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()

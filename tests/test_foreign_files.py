@@ -1,19 +1,27 @@
-"""Files of other formats, and packed ones, are called by their names; no command ends with 0."""
+"""Files of other formats and packed ones are named, logs under other names are read; no unread file gives 0."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
+import shlex
+import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.made_partitions import entry
 from helpers.support import vector
+from helpers.walking import each_of
 
-from seglog_format.cli.exit_status import FINDINGS, UNREADABLE, USAGE
+from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
 from seglog_format.cli.main import run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LOG = vector("V-06")
@@ -25,7 +33,7 @@ FOREIGN = {
     f"{NAMED}.log.xz": (lzma.compress(LOG), "compressed with xz"),
     f"{NAMED}.log.zst": (bytes.fromhex("28b52ffd") + bytes(20), "compressed with zstd"),
     f"{NAMED}.log.lz4": (bytes.fromhex("04224d18") + bytes(20), "compressed with lz4"),
-    "segments.tgz": (gzip.compress(LOG), "compressed with gzip"),
+    "segments.tgz": (gzip.compress(LOG), "compressed with gzip: unpack it first: tar -xf"),
 }
 UNDER_ANOTHER_NAME = {
     f"{NAMED}.log": (gzip.compress(LOG), "compressed with gzip"),
@@ -66,7 +74,7 @@ def test_the_checkpoint_of_a_streams_task_is_shown(tmp_path: Path, capsys: pytes
     assert "app-store-changelog 0 1234" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["seg.bin", f"{NAMED}.log.bak", f"{NAMED}.log.1"])
+@each_of("name", ["seg.bin", f"{NAMED}.log.bak", f"{NAMED}.log.1"])
 def test_dump_reads_a_log_under_another_name(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / name
     path.write_bytes(LOG)
@@ -78,3 +86,105 @@ def test_dump_reads_a_log_under_another_name(name: str, tmp_path: Path, capsys: 
     path.write_bytes(LOG[:-1] + bytes([LOG[-1] ^ 1]))
     assert run(["dump", str(path)]) == UNREADABLE
     assert "no known kind" in capsys.readouterr().err
+
+
+READERS = {"dump": (), "ls": (), "verify": (), "find": ("v",)}
+"""Commands that take a file, and what they need beside it."""
+
+
+@each_of("name", ["seg.bin", f"{NAMED}.log.bak", f"{NAMED}.log.1", "-x", "notes.txt"])
+def test_every_reader_reads_a_log_under_another_name(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first_offset = 10**10
+    (tmp_path / name).write_bytes(entry(first_offset) + entry(first_offset + 1))
+    for command, arguments in READERS.items():
+        assert run([command, *arguments, str(tmp_path / name)]) == DONE, command
+        assert ("no problems found" if command == "verify" else str(first_offset)) in capsys.readouterr().out
+
+
+@each_of("content", [b"", b"bought milk\n", b"\xff" * 50, LOG[:-1] + bytes([LOG[-1] ^ 1])])
+def test_no_reader_passes_a_file_of_another_kind(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    for command, arguments in READERS.items():
+        assert run([command, *arguments, str(path)]) == (UNREADABLE if command == "dump" else USAGE), command
+        assert capsys.readouterr().err.count("of no known kind: neither its name nor its first bytes") == 1
+    assert run(["dump", "--from", "1", str(path)]) == UNREADABLE
+
+
+def test_a_log_due_for_removal_is_searched_if_it_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / f"{NAMED}.log.deleted"
+    path.write_bytes(entry(0))
+    assert run(["find", "v", str(path)]) == DONE
+    assert "vvvv" in capsys.readouterr().out
+
+
+@each_of("name", ["cleaner-offset-checkpoint", "leader-epoch-checkpoint", "meta.properties", ".kafka_cleanshutdown"])
+def test_text_of_a_known_name_is_read(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for content in ("0\n0\n", ""):
+        (tmp_path / name).write_text(content)
+        assert run(["dump", str(tmp_path / name)]) == DONE
+    assert not capsys.readouterr().err
+
+
+def given(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+INPUTS = {"dump": ("-",), "verify": ("--base-offset", "426", "-"), "find": ("v", "-")}
+
+
+def test_standard_input_is_read_as_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = entry(426) + entry(427)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for command, arguments in INPUTS.items():
+        given(monkeypatch, log)
+        assert run([command, *arguments]) == DONE
+        shown = capsys.readouterr().out
+        assert "seglog-" not in shown
+        assert "no problems found" in shown or shown.startswith("-")
+        given(monkeypatch, log[:-1] + b"?")
+        assert run([command, "--json", *arguments]) == (UNREADABLE if command == "find" else FINDINGS)
+        told = capsys.readouterr()
+        assert '"file":"-"' in told.out
+        assert "seglog-" not in told.out + told.err
+        given(monkeypatch, b"")
+        assert run([command, *arguments]) == USAGE
+        assert capsys.readouterr().err == "seglog: -: standard input is empty\n"
+        given(monkeypatch, gzip.compress(log))
+        assert run([command, *arguments]) != DONE
+        if command != "find":
+            assert "compressed with gzip: unpack it first: gzip -dc - | seglog dump -" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_base_offset_of_standard_input_is_what_rules_compare(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for base_offset, status, found in (("10000000000", DONE, "no problems"), ("10000000001", FINDINGS, "SEG-LOG-008")):
+        given(monkeypatch, entry(10**10))
+        assert run(["verify", "--base-offset", base_offset, "-"]) == status
+        assert found in capsys.readouterr().out
+
+
+@each_of("program", {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}.items())
+def test_the_command_in_a_refusal_reads_the_file(
+    program: tuple[str, Callable[[bytes], bytes]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, compress = program
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    path = tmp_path / "a log's copy.bin"
+    path.write_bytes(compress(LOG))
+    assert run(["dump", str(path)]) == UNREADABLE
+    command = capsys.readouterr().err.partition("unpack it first: ")[2].strip()
+    assert command == f"{name} -dc {shlex.quote(str(path))} | seglog dump -"
+    own = f"{shlex.quote(sys.executable)} -m seglog_format.cli"
+    script = command.replace("seglog dump", f"{own} dump")
+    done = subprocess.run(script, shell=True, capture_output=True, check=True)  # noqa: S602 - as a user would
+    assert b"end: 1 batch, 3 records" in done.stdout

@@ -52,6 +52,7 @@ class Options:
         is_compacted: whether compaction may cause gaps between segments; None if unknown.
         extent: counts the checked data.
         remote: finds the remote segments of offsets that are not in a directory; None without a remote store.
+        base_offset: of a single log whose name has none; None for its first offset.
     """
 
     limit: int
@@ -61,6 +62,7 @@ class Options:
     is_compacted: bool | None = None
     extent: Extent = field(default_factory=Extent)
     remote: KnowsTiered | None = None
+    base_offset: int | None = None
 
 
 def partition_findings(

@@ -19,7 +19,7 @@ from seglog_format.checks.partition import (
 from seglog_format.checks.partition_directory import NumberedName
 from seglog_format.checks.text_files import text_file_findings
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.foreign_files import foreign_at
+from seglog_format.log.foreign_files import UNKNOWN, foreign_at, unnamed_base_offset
 from seglog_format.names import INDEX_KINDS, NUMBERED_KINDS, FileKind, FileName, parse_file_name, segment_file_name
 from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
 
@@ -33,7 +33,7 @@ SNAPSHOT_KINDS: Final = (FileKind.METADATA_SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT
 
 
 def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
-    """Yield all findings about one file; any name that ends in ``.log`` is read as a log.
+    """Yield all findings about one file; a name that ends in ``.log``, or a file that begins with a batch, is a log.
 
     Raises:
         UsageError: the name does not belong to a known kind.
@@ -50,10 +50,11 @@ def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
         name = None
     if name is not None:
         yield from _named_findings(path, name, options)
-    elif path.suffix == FileKind.LOG.value:
-        yield from log_findings(path, 0, options)
+    elif (base_offset := unnamed_base_offset(path)) is not None or path.suffix == FileKind.LOG.value:
+        given = options.base_offset
+        yield from log_findings(path, base_offset or 0 if given is None else given, options)
     else:
-        msg = f"{path}: {foreign_at(path) or 'the kind of this file is unknown by its name'}"
+        msg = f"{path}: {foreign_at(path) or UNKNOWN}"
         raise UsageError(msg)
 
 

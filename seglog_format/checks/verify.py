@@ -39,6 +39,7 @@ def verify(  # noqa: PLR0913 - options by name
     compacted: bool | None = None,
     extent: Extent | None = None,
     remote: KnowsTiered | None = None,
+    base_offset: int | None = None,
 ) -> Iterator[Finding]:
     """Check everything at a path against the specification.
 
@@ -52,6 +53,7 @@ def verify(  # noqa: PLR0913 - options by name
         extent: counts the checked data, while the verification runs.
         remote: the store with the tiered segments of partitions, where offsets are looked up that are missing in a
             directory; `RemoteTier.verify` checks its content. See `open_tier`.
+        base_offset: of a single log whose name has none; None for its first offset.
 
     Yields:
         Findings, file by file; locations name files below the given path. Notes of one kind in a file are one finding.
@@ -79,6 +81,7 @@ def verify(  # noqa: PLR0913 - options by name
         is_compacted=compacted,
         extent=counted,
         remote=remote,
+        base_offset=base_offset,
     )
     for finding in notes_once(_findings(root, options)):
         yield _below(root, finding)

@@ -8,12 +8,12 @@ import click
 
 from seglog_format.cli.exit_status import FINDINGS, UNREADABLE
 from seglog_format.cli.gap_lines import GapLines
-from seglog_format.cli.options import json_option, limit_option, path_argument
+from seglog_format.cli.options import PATH_OR_INPUT, json_option, limit_option
 from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, write_json, write_text
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import joined_listing, remote_options
 from seglog_format.cli.unreadable import unreadable_text
-from seglog_format.log.foreign_files import foreign_at
+from seglog_format.log.foreign_files import UNKNOWN, foreign_at
 from seglog_format.names import DECODED_TOPICS
 
 if TYPE_CHECKING:
@@ -32,11 +32,12 @@ Examples:
   seglog dump --json my-topic-0 --from 1000 | jq 'select(.type == "record")'
   seglog dump --json --bytes base64 my-topic-0/00000000000000000000.log
   seglog dump --decode __consumer_offsets-7
-  seglog dump --decode-as __consumer_offsets copied/00000000000000000000.log"""
+  seglog dump --decode-as __consumer_offsets copied/00000000000000000000.log
+  gzip -dc 00000000000000000000.log.gz | seglog dump -"""
 
 
 @click.command(epilog=EPILOG)
-@path_argument
+@click.argument("path", type=PATH_OR_INPUT)
 @json_option
 @click.option("--from", "from_offset", type=int, metavar="OFFSET", help="First offset to print.")
 @click.option("--to", "to_offset", type=int, metavar="OFFSET", help="Stop before this offset.")
@@ -71,7 +72,8 @@ def command(
     """Print the content of the files at PATH: batches, records, index entries, snapshots, checkpoints.
 
     PATH is a file, a partition directory, a log directory, or a directory that holds log directories. A file under
-    another name is read as a log if it begins with a whole batch.
+    another name is read as a log if it begins with a whole batch; if it does not, the exit status is 3. With - as PATH,
+    standard input is read as a log.
 
     With --from or --to, only batches and records are printed, without those of files due for removal. A damaged batch
     is named and skipped; the exit status is 1 then. It is also 1 if a batch is out of order, which ends every other
@@ -99,9 +101,9 @@ def command(
         render(line)
         status = max(status, _status(line, path))
         last = line["type"]
-    if last == "file" and not status and _is_of_no_known_kind(path):
-        diagnose(f"{path}: of no known kind: nothing was read of it but its size")
-        status = UNREADABLE
+    if not status and _is_of_no_known_kind(path, is_text=last == "text"):
+        diagnose(f"{path}: {UNKNOWN}")
+        return UNREADABLE
     if last is None and options.is_window:
         diagnose(f"{path}: no batch or record at these offsets")
         status = FINDINGS
@@ -167,12 +169,13 @@ def is_unreadable(line: Line) -> bool:
     return not line["batches"] and line["fileBytes"] > line["zeroBytes"] and line["error"] is None
 
 
-def _is_of_no_known_kind(path: Path) -> bool:
-    """Return whether a path is a file with content that neither its name nor its first bytes make known."""
-    from seglog_format.lines import sources_of
-    from seglog_format.lines.sources import SourceKind
+def _is_of_no_known_kind(path: Path, *, is_text: bool) -> bool:
+    """Return whether a path is a file that neither its name nor its content makes known."""
+    from seglog_format.lines.sources import SourceKind, has_known_name, sources_of
 
-    return path.is_file() and path.stat().st_size > 0 and sources_of(path)[0].kind is SourceKind.OTHER
+    if not path.is_file() or sources_of(path)[0].kind is not SourceKind.OTHER:
+        return False
+    return not has_known_name(path.name) or not (is_text or path.stat().st_size == 0)
 
 
 class _TextWriter:

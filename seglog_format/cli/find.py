@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,8 +11,8 @@ import click
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.gap_lines import GapLines
 from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, json_option, limit_option
-from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, write_json, write_text
+from seglog_format.cli.options import PATH, PATH_OR_INPUT, json_option, limit_option
+from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, as_given, diagnose, write_json, write_text
 from seglog_format.cli.progress import progress
 from seglog_format.errors import FormatError, UsageError
 
@@ -30,12 +31,13 @@ Examples:
   seglog find --key user-17 --first 1 my-topic-0
   seglog find --regex '^ERROR' --since 2026-01-31T12:00:00Z my-topic-0
   seglog find --hex --value 0a0b0c my-topic-0/00000000000000000000.log
+  seglog find order-4711 my-topic-0 -o found/00000000000000000000.log
   seglog find --json order-4711 /var/lib/kafka/data | jq .offset"""
 
 
 @click.command(epilog=EPILOG)
 @click.argument("pattern")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH_OR_INPUT)
 @click.option("--key", is_flag=True, help="Search keys.")
 @click.option("--value", is_flag=True, help="Search values.")
 @click.option("--header", is_flag=True, help="Search keys and values of headers.")
@@ -47,6 +49,13 @@ Examples:
 @click.option("--until", callback=to_timestamp_ms, metavar="TIME", help="Only records that are older.")
 @click.option("--first", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
 @click.option("--count", "is_count", is_flag=True, help="Print only how many records each file has.")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    metavar="FILE.log",
+    help="Also write the batches that hold the records to this new file, as a segment.",
+)
 @click.option("--decode", is_flag=True, help="Print the records of Kafka's own topics decoded.")
 @json_option
 @limit_option
@@ -61,13 +70,18 @@ def command(  # noqa: PLR0913 - an option each
     first: int | None,
     is_count: bool,
     as_json: bool,
+    output: Path | None,
     **choices: Any,  # noqa: ANN401 - click passes what the options gave
 ) -> int:
     """Print the records in each PATH that hold PATTERN in their key, their value or a header.
 
-    PATH is a log file, a partition directory, a log directory, or a directory that holds log directories. PATTERN is a
+    PATH is a log file, a partition directory, a log directory, a directory that holds log directories, or - for a log
+    from standard input. PATTERN is a
     text; upper and lower case differ. Without --key, --value or --header, all three are searched. TIME is
     milliseconds or an ISO time. Records of aborted transactions are searched, control records are not.
+
+    With --output, the batches are copied unchanged, with all their records: every reader of this format reads the
+    file. They have to be of one partition. An existing file is never replaced; without a record, none is written.
 
     The exit status is 0 if a record was found, 1 if none was, and 3 if something could not be read or offsets are
     missing, which standard error names: a record may be there that was not found.
@@ -80,7 +94,7 @@ def command(  # noqa: PLR0913 - an option each
     options = LineOptions(**choices, long_over=long_over)
     searched = _pattern(pattern, is_regex=is_regex, is_hex=is_hex)
     wanted = Wanted(pattern=searched, fields=fields or FIELDS, since_ms=since, until_ms=until)
-    search = _Search(wanted, options, first)
+    search = _Search(wanted, options, first, output)
     write = _Writer(as_json=as_json, is_count=is_count)
     for source, name in search.sources(paths):
         for line in search.lines(source):
@@ -88,6 +102,7 @@ def command(  # noqa: PLR0913 - an option each
         write.end(name)
         if search.is_done:
             break
+    search.write()
     if search.is_incomplete:
         return UNREADABLE
     return DONE if search.found else FINDINGS
@@ -115,10 +130,12 @@ class _Search:
         is_incomplete: whether something could not be read, or offsets are missing.
     """
 
-    def __init__(self, wanted: Wanted, options: LineOptions, first: int | None) -> None:
+    def __init__(self, wanted: Wanted, options: LineOptions, first: int | None, output: Path | None) -> None:
         self.found = 0
         self.is_incomplete = False
         self._wanted, self._options, self._first = wanted, options, first
+        self._output = output
+        self._places: list[tuple[Source, int]] = []
 
     @property
     def is_done(self) -> bool:
@@ -135,7 +152,11 @@ class _Search:
             require_readable(path)
             if path.is_file():
                 segment_files_at(path)  # refuses a file that is no log
-        found = [(path, [one for one in sources_of(path) if self._is_searched(one)]) for path in paths]
+        found = [
+            (path, [one for one in sources_of(path) if self._is_searched(one, is_named=path.is_file())])
+            for path in paths
+        ]
+        self._require_writable(paths, [source for _, sources in found for source in sources])
         done = 0
         with progress("Searching", sum(source.size for _, sources in found for source in sources)) as advance:
             for path, sources in found:
@@ -144,7 +165,7 @@ class _Search:
                     self._gaps = gaps
                     if path.is_dir():
                         gaps.begin(source)
-                    yield source, str(path / source.name) if path.is_dir() else str(path)
+                    yield source, str(path / source.name) if path.is_dir() else as_given(str(path))
                     if path.is_dir() and not self.is_done:
                         gaps.end(source)
                     self.is_incomplete |= gaps.is_any_missing
@@ -154,11 +175,12 @@ class _Search:
                     gaps.finish(path)
                     self.is_incomplete |= gaps.is_any_missing
 
-    def _is_searched(self, source: Source) -> bool:
+    def _is_searched(self, source: Source, *, is_named: bool) -> bool:
+        """Return whether a file is searched: below a directory, only the logs that readers open."""
         from seglog_format.lines.sources import SourceKind
 
-        is_log = source.kind is SourceKind.LOG and source.is_live and ".log" in source.path.suffixes
-        return is_log and self._options.wants(source)
+        is_opened = source.is_live and ".log" in source.path.suffixes
+        return source.kind is SourceKind.LOG and (is_named or is_opened) and self._options.wants(source)
 
     def lines(self, source: Source) -> Iterator[Line]:
         """Yield the records found in a file, and report what cannot be read."""
@@ -173,6 +195,8 @@ class _Search:
                     self._report(source, str(found))
                 else:
                     self.found += 1
+                    if self._output is not None and self._places[-1:] != [(source, found["position"])]:
+                        self._places.append((source, found["position"]))
                     yield found
                     if self.is_done:
                         return
@@ -180,6 +204,31 @@ class _Search:
             if isinstance(error, BrokenPipeError | UsageError):
                 raise
             self._report(source, text_of(error))
+
+    def _require_writable(self, paths: tuple[Path, ...], sources: list[Source]) -> None:
+        """Refuse an output that exists or is below a path, and logs of several partitions for one segment."""
+        if self._output is None:
+            return
+        if os.path.lexists(self._output):
+            msg = f"{self._output} is there already"
+            raise UsageError(msg)
+        for path in paths:
+            if path.resolve() in self._output.resolve().parents:
+                msg = f"{self._output} is inside {path}, where nothing is written"
+                raise UsageError(msg)
+        if len(names := sorted({source.directory for source in sources})) > 1:
+            msg = f"a segment is of one partition, not of {names[0]} and {names[1]}"
+            raise UsageError(msg)
+
+    def write(self) -> None:
+        """Write the batches that hold the records, if that is wanted."""
+        from seglog_format.cli.output import count_text
+        from seglog_format.doctor.find import batches_at
+        from seglog_format.storage.reports import write_new
+
+        if self._output is not None and self._places:
+            write_new(self._output, batches_at(self._places))
+            diagnose(f"wrote {self._output}, {count_text(len(self._places), 'batch')}")
 
     def _report(self, source: Source, text: str) -> None:
         diagnose(text if source.name in text else f"{source.name}: {text}")

@@ -340,9 +340,9 @@ def _interrupted() -> int:
 
 
 def _complain(message: str, status: int) -> int:
-    from seglog_format.cli.output import printable
+    from seglog_format.cli.output import as_given, printable
 
-    click.echo(f"seglog: {printable(message)}", err=True)
+    click.echo(f"seglog: {printable(as_given(message))}", err=True)
     return status
 
 

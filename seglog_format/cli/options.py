@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from seglog_format.cli.output import diagnose, write_json
+from seglog_format.cli.output import STANDARD_INPUT_FILE, diagnose, write_json
+from seglog_format.errors import UsageError
+from seglog_format.names import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -22,9 +26,41 @@ PATH: Final = click.Path(path_type=Path, readable=False)  # the command reports 
 
 path_argument: Final = click.argument("path", type=PATH)
 
+
+class _PathOrInput(click.Path):
+    """A path, or ``-``: then the command reads a temporary file with the bytes of standard input."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Return the path to read."""
+        if value != STANDARD_INPUT or ctx is None or ctx.resilient_parsing:
+            return super().convert(value, param, ctx)
+        if STANDARD_INPUT not in ctx.meta:
+            directory = ctx.find_root().with_resource(TemporaryDirectory(prefix="seglog-"))
+            ctx.meta[STANDARD_INPUT] = _copied_input(Path(directory))
+        return ctx.meta[STANDARD_INPUT]
+
+
+def _copied_input(directory: Path) -> Path:
+    """Copy standard input, as far as a log can be long; what is longer is refused when it is read."""
+    from seglog_format.storage.file_bytes import MAX_LOG_SIZE
+
+    path, left = directory / STANDARD_INPUT, MAX_LOG_SIZE + 1
+    STANDARD_INPUT_FILE[:] = [str(path)]
+    with path.open("wb") as file:
+        while left and sys.stdin is not None and (data := sys.stdin.buffer.read(min(left, COPIED_SIZE))):
+            left -= file.write(data)
+    if left > MAX_LOG_SIZE:
+        msg = "-: standard input is empty"
+        raise UsageError(msg)
+    return path
+
+
+PATH_OR_INPUT: Final = _PathOrInput(path_type=Path, readable=False)
+
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 
 KIBI: Final = 1024
+COPIED_SIZE: Final = KIBI**2
 SIZE_UNITS: Final = {"k": KIBI, "m": KIBI**2, "g": KIBI**3, "": 1}
 
 

@@ -126,13 +126,24 @@ def write_text(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
+STANDARD_INPUT_FILE: Final[list[str]] = []
+"""Path of the file with the bytes of standard input, if a command has read them."""
+
+
+def as_given(text: str) -> str:
+    """Return a text with the name that the user gave to standard input, not that of its temporary file."""
+    for path in STANDARD_INPUT_FILE:
+        text = text.replace(path, names.STANDARD_INPUT)
+    return text
+
+
 def diagnose(message: str) -> None:
     """Write one line to standard error, after what standard output has so far: where both go to one file, in order."""
     progress.hide()
     REPORTED.append(message)
     with suppress(OSError, ValueError):  # of a closed output: the end of the command says so
         sys.stdout.flush()
-    click.echo(f"seglog: {printable(message)}", err=True)
+    click.echo(f"seglog: {printable(as_given(message))}", err=True)
 
 
 # -- standard output as a terminal: its width, and colours, as ``--color`` says, unless ``NO_COLOR`` forbids them ------

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.lines.sources import SourceKind, source_of
+from seglog_format.lines.sources import SourceKind, has_known_name, sources_of
 from seglog_format.log.directory import LogDirectory
-from seglog_format.log.foreign_files import foreign_at
+from seglog_format.log.foreign_files import UNKNOWN, foreign_at, unnamed_base_offset
 from seglog_format.log.listing import SegmentFiles, list_log_directory, list_partition
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.names import FileKind, parse_file_name
@@ -62,13 +63,15 @@ def partition_directory_at(path: Path) -> Path:
 
 
 def segment_files_at(path: Path) -> SegmentFiles:
-    """Return a log file with the indexes beside it; with base offset 0 if its name has none.
+    """Return a log file with the indexes beside it; under a name without an offset, by its content.
 
     Raises:
-        UsageError: the name is not that of a log.
+        UsageError: neither the name nor the content is that of a log.
     """
-    if source_of(path, path.name, 0).kind is not SourceKind.LOG:
-        msg = f"{path}: {foreign_at(path) or 'the name does not say that this file is a log'}"
+    kind = sources_of(path)[0].kind
+    if kind is not SourceKind.LOG:
+        is_known = kind is not SourceKind.OTHER or has_known_name(path.name)
+        msg = f"{path}: {foreign_at(path) or ('a file of this format, but no log' if is_known else UNKNOWN)}"
         raise UsageError(msg)
     for files in list_partition(path.absolute().parent).segments:
         if files.log.name == path.name:
@@ -80,16 +83,16 @@ def segment_files_at(path: Path) -> SegmentFiles:
                 files.transaction_index,
                 files.snapshot,
             )
-    return SegmentFiles(base_offset_of(path.name), path)
+    return SegmentFiles(_base_offset_of(path), path)
 
 
-def base_offset_of(file_name: str) -> int:
-    """Return the offset in the name of a log or of an object of a remote store; 0 if there is none."""
-    stored = parse_object_name(file_name)
+def _base_offset_of(path: Path) -> int:
+    """Return the offset in the name of a log or of an object of a remote store; if there is none, the first offset."""
+    stored = parse_object_name(path.name)
     if stored is not None:
         return stored.start_offset
-    try:
-        parsed = parse_file_name(file_name)
-    except FormatError:
-        return 0
-    return max(parsed.base_offset, 0) if parsed is not None and parsed.kind is FileKind.LOG else 0
+    with suppress(FormatError):
+        parsed = parse_file_name(path.name)
+        if parsed is not None and parsed.kind is FileKind.LOG:
+            return max(parsed.base_offset, 0)
+    return unnamed_base_offset(path) or 0

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
-from seglog_format.cli.options import PATH, engine_option, json_option, limit_option, stats_option, write_statistics
+from seglog_format.cli.options import (
+    PATH_OR_INPUT,
+    engine_option,
+    json_option,
+    limit_option,
+    stats_option,
+    write_statistics,
+)
 from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import remote_options
@@ -35,7 +42,7 @@ SEVERITIES: Final = ("error", "warning", "note")
 
 
 @click.command(epilog=EPILOG)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH_OR_INPUT)
 @json_option
 @click.option(
     "--severity",
@@ -49,6 +56,12 @@ SEVERITIES: Final = ("error", "warning", "note")
     default=None,
     help="Whether the logs are compacted, so offsets missing between segments are no warning; inferred by default.",
 )
+@click.option(
+    "--base-offset",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    help="Base offset of a log file whose name has none, such as standard input; by default its first offset.",
+)
 @limit_option
 @engine_option
 @stats_option("Report how many entries compiled code skipped, and how many it left to slower code.")
@@ -59,6 +72,7 @@ def command(  # noqa: PLR0913 - an option each
     as_json: bool,
     severity: str,
     compacted: bool | None,
+    base_offset: int | None,
     limit: int,
     engine: str,
     stats: bool,
@@ -73,6 +87,8 @@ def command(  # noqa: PLR0913 - an option each
     compacts the topic by itself, if offsets are missing inside its segments too, or with --compacted. Records lost
     inside a segment look the same: use --not-compacted for a topic that is not compacted, and for the output of 'seglog
     salvage' from such a topic. 'seglog explain' prints a requirement.
+
+    A file under another name is checked as a log if it begins with a whole batch. With - as PATH, standard input is.
 
     In a tiered partition, local offsets are missing if no segment in REMOTE holds them, or, without --remote, if no
     segment that __remote_log_metadata beside the partition names does. Without either, a warning says which offsets are
@@ -93,7 +109,7 @@ def command(  # noqa: PLR0913 - an option each
     size = sum(map(size_of_logs, paths))
     known = LocalMetadataTopic() if remote is None else remote.open()
     chosen = engine_for(Engine(engine), size).engine
-    check = partial(verify, limit=limit, engine=chosen, compacted=compacted, remote=known)
+    check = partial(verify, limit=limit, engine=chosen, compacted=compacted, remote=known, base_offset=base_offset)
     with progress("Verifying", size) as advance:
         add = _total(advance)
         each = (check(path, advance=add, extent=extent) for path in paths)

@@ -28,7 +28,7 @@ from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.salvage import require_apart, salvage_writer
 from seglog_format.recovery.salvage_by_content import PlacedEntry, parts_of
 from seglog_format.recovery.salvage_placement import blocked_reports, placement_of, source_of_log
-from seglog_format.recovery.salvage_scan import longest_increasing
+from seglog_format.recovery.salvage_scan import begins_entry, longest_increasing
 from seglog_format.storage.file_bytes import read_whole
 
 if TYPE_CHECKING:
@@ -344,9 +344,9 @@ def _lost(opened: _Opened, shown: Sequence[_Batch]) -> Iterator[MissingOffsets]:
 
 
 def _spans(opened: _Opened, number: int, shown: Sequence[_Batch]) -> Iterator[MissingOffsets]:
-    """Yield the offsets that a replica lacks; at its damaged end, of an unknown number unless others have as much."""
+    """Yield the offsets that a replica lacks; at its damaged end, of an unknown number unless others have them."""
     reached: dict[int, int] = {}
-    last = max((log for log, owner in enumerate(opened.owners) if owner == number), default=-1)
+    last = _last_logs(opened).get(number, -1)
     for log, scan in _scans(opened, number):
         end = scan.last_offsets[-1] + 1 if scan.last_offsets else opened.logs[log].base_offset
         reached[opened.logs[log].base_offset] = end
@@ -354,12 +354,35 @@ def _spans(opened: _Opened, number: int, shown: Sequence[_Batch]) -> Iterator[Mi
             if damage.missing is not None:
                 yield damage.missing
             elif log == last and damage.start >= max(scan.ends, default=0):
-                behind = sum(batch.size for batch in shown if batch.first_offset >= end)
-                yield from () if behind >= damage.end - damage.start else (MissingOffsets(end, end),)
+                yield from () if _others_have(damage, end, shown, log, opened) else (MissingOffsets(end, end),)
     yield from (damage.missing for _, damage in _blocked(opened, number) if damage.missing is not None)
     for gap in watch_over(opened.listings[number]).gaps(reached):
         if gap.is_loss and gap.missing.offset_count:
             yield gap.missing
+
+
+def _others_have(damage: DamagedRange, end: int, shown: Sequence[_Batch], log: int, opened: _Opened) -> bool:
+    """Return whether other replicas have what was at the damaged end of one.
+
+    They have, if the bytes of their batches from there on are as many. Damage may also have added bytes. So it is
+    enough that a replica with an intact end reaches beyond, and that no entry seems to begin where that one ends.
+    """
+    if sum(batch.size for batch in shown if batch.first_offset >= end) >= damage.end - damage.start:
+        return True
+    reached = max(_intact_ends(opened, shown), default=0)
+    return reached > end and not begins_entry(source_of_log(opened.logs[log]), damage.start, reached)
+
+
+def _intact_ends(opened: _Opened, shown: Sequence[_Batch]) -> Iterator[int]:
+    """Yield the log end offset of each replica whose last log ends with a whole batch of the written history."""
+    ends = {log: source_of_log(opened.logs[log]).size for log in _last_logs(opened).values()}
+    copies = ((batch, entry) for batch in shown for entry in batch.copies)
+    return (batch.last_offset + 1 for batch, entry in copies if ends.get(entry.log) == entry.end)
+
+
+def _last_logs(opened: _Opened) -> dict[int, int]:
+    """Return the number of the last log of each replica."""
+    return {number: log for log, number in enumerate(opened.owners)}
 
 
 def _scans(opened: _Opened, number: int) -> Iterator[tuple[int, SalvageScan]]:

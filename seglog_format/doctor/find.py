@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.decode import verify_checksum
-from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
+from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at, walk
 from seglog_format.codec.record_stream import stream_frame
-from seglog_format.errors import FormatError, Location
+from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lines.options import opened
 from seglog_format.lines.records import RecordLines
-from seglog_format.model import TailKind
+from seglog_format.model import Frame, TailKind
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from seglog_format.lines.options import LineOptions
     from seglog_format.lines.sources import Source
-    from seglog_format.model import Frame, Tail
+    from seglog_format.model import Tail
     from seglog_format.record_model import Message, Record
+    from seglog_format.storage.byte_source import Buffer
 
 FIELDS: Final = ("key", "value", "header")
 """The parts of a record that are searched; a header by its key and by its value."""
@@ -128,3 +131,30 @@ def _found_in_frame(
                 yield lines.line(record, header, frame.position)
     except FormatError as error:
         yield error
+
+
+def batches_at(places: Iterable[tuple[Source, int]]) -> Iterator[Buffer]:
+    """Yield the bytes of batches as stored, of which one segment can be made.
+
+    Args:
+        places: file and position of each batch; those of one file follow each other.
+
+    Raises:
+        UsageError: the offsets of a batch are not above those of the batch before it.
+        FormatError: a file cannot be read any more.
+    """
+    reached = -1
+    for source, of_source in groupby(places, key=itemgetter(0)):
+        with opened(source) as content:
+            for _, position in of_source:
+                frame = frame_at(content, position, content.size, source.name)
+                assert isinstance(frame, Frame)
+                last = frame.header.last_offset
+                first = last if frame.header.base_offset is None else frame.header.base_offset
+                if first <= reached:
+                    msg = (
+                        f"{source.name}: offset {first} comes after {reached}: give the logs of one partition in order"
+                    )
+                    raise UsageError(msg)
+                reached = last
+                yield frame.data

@@ -10,12 +10,11 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.decode import checksum_is_valid
-from seglog_format.codec.framing import frame_at
 from seglog_format.errors import FormatError, SeglogError, UsageError
 from seglog_format.log.entry_table import OffsetRange
+from seglog_format.log.foreign_files import unnamed_base_offset
 from seglog_format.log.listing import list_partition
-from seglog_format.model import GREATEST_OFFSET, Frame
+from seglog_format.model import GREATEST_OFFSET
 from seglog_format.names import TEMPORARY_SUFFIXES, FileKind, parse_file_name, segment_file_name
 from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
 from seglog_format.storage.directory_entries import stays_inside
@@ -105,20 +104,12 @@ def sources_of(path: str | Path) -> list[Source]:
         raise UsageError(msg) from None
     if stat.S_ISREG(mode):
         found = source_of(root, root.name, root.stat().st_size)
-        is_renamed = found.kind is SourceKind.OTHER and begins_with_entry(root)
-        return [replace(found, kind=SourceKind.LOG) if is_renamed else found]
+        base_offset = unnamed_base_offset(root) if found.kind is SourceKind.OTHER else None
+        return [found if base_offset is None else replace(found, kind=SourceKind.LOG, base_offset=base_offset)]
     if not stat.S_ISDIR(mode):
         msg = f"{root}: neither a file nor a directory"
         raise UsageError(msg)
     return _as_opened(list(_below(root, root, "", set())))
-
-
-def begins_with_entry(path: Path) -> bool:
-    """Return whether a file begins with an entry that has a right checksum, so it is a log under another name."""
-    with suppress(SeglogError), LOCAL.open(path) as source:
-        frame = frame_at(source, 0, source.size, path.name)
-        return isinstance(frame, Frame) and checksum_is_valid(frame)
-    return False
 
 
 def sources_in(directory: Path, storage: LogStorage) -> list[Source]:
@@ -182,6 +173,15 @@ def source_of(path: Path, name: str, size: int) -> Source:
         return Source(path, name, _kind_by_ending(path.name), size=size)
     kind = KINDS.get(parsed.kind, SourceKind.OTHER)
     return Source(path, name, kind, max(parsed.base_offset, 0), is_live=not parsed.suffix, size=size)
+
+
+def has_known_name(file_name: str) -> bool:
+    """Return whether a name is that of a file of this format, or of an object of a remote store."""
+    if file_name == FileKind.METADATA_SNAPSHOT.value or parse_object_name(file_name) is not None:
+        return True
+    with suppress(FormatError):
+        return parse_file_name(file_name) is not None
+    return False
 
 
 def _kind_by_ending(file_name: str) -> SourceKind:

@@ -244,14 +244,15 @@ def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) ->
         return f"{shown}: an empty directory, without any Kafka files; is a disk not mounted?"
     if _holds_objects(directory, entries, storage, OBJECT_DEPTH):
         return f"{shown}: objects of a remote store, not a log; seglog tier ls lists them"
-    foreign = next(filter(None, map(foreign_kind, sorted(entries.files))), None)
+    found = (foreign_kind(name, path=str(directory / name)) for name in sorted(entries.files))
+    foreign = next(filter(None, found), None)
     if foreign is not None:
         return f"{shown}: no file of this format, but {foreign}"
-    found = list(islice(_nested(directory, entries, storage), MAX_LOOKED_AT))
+    nested = list(islice(_nested(directory, entries, storage), MAX_LOOKED_AT))
     hint = ""
-    if found:
-        named = " or ".join(printable(storage.name_of(path)) for path in found[:MAX_NAMED])
-        hint = f"; did you mean {named}{', or another below it' if len(found) > MAX_NAMED else ''}?"
+    if nested:
+        named = " or ".join(printable(storage.name_of(path)) for path in nested[:MAX_NAMED])
+        hint = f"; did you mean {named}{', or another below it' if len(nested) > MAX_NAMED else ''}?"
     return (
         f"{shown}: neither a log directory nor a partition directory: no meta.properties or checkpoint, no"
         f" <topic>-<partition> directory, no file of a segment{hint}"

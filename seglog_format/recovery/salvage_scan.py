@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.control_record import end_marker_of, lacks_end_marker
 from seglog_format.codec.decode import checksum_is_valid
-from seglog_format.codec.framing import MIN_ENTRY_SIZE, frame_at
+from seglog_format.codec.framing import HEADERS, MIN_ENTRY_SIZE, frame_at, whole_frame
 from seglog_format.errors import FormatError, Location, SeglogError, UnreadableError
+from seglog_format.log.entry_table import OffsetRange
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
     GREATEST_OFFSET,
@@ -30,13 +31,12 @@ from seglog_format.model import (
     TailKind,
 )
 from seglog_format.recovery.entry_walk import row_of
-from seglog_format.schema.fixed_fields import ENTRY_PREFIX
+from seglog_format.schema.fixed_fields import BYTES_LENGTH, ENTRY_PREFIX, MAGIC_POSITION
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.log.entry_table import OffsetRange
     from seglog_format.storage.byte_source import ByteSource, Readable
 
 
@@ -136,6 +136,33 @@ def next_entry(source: ByteSource, start: int, allowed: OffsetRange) -> int:
     return next(_Salvager(source, allowed, source.path).candidates(start), source.size)
 
 
+def begins_entry(source: ByteSource, start: int, first_offset: int) -> bool:
+    """Return whether the header of an entry, whole or not, seems to be behind a position.
+
+    Args:
+        source: the bytes of the `.log` file.
+        start: position from which on to search.
+        first_offset: entries with lower offsets do not count.
+    """
+    possible = _Salvager(source, OffsetRange(first_offset, GREATEST_OFFSET), source.path).possible_entries(start)
+    return any(offset >= first_offset and _seems_header(source, at, size) for at, offset, size in possible)
+
+
+def _seems_header(source: ByteSource, position: int, size: int) -> bool:
+    """Return whether the fields at a position have values that belong together."""
+    magic = source.view(position, position + PATTERN_SIZE)[MAGIC_POSITION]
+    end = position + HEADERS[magic][0].size
+    if end + BYTES_LENGTH.size > source.size or size > source.size:
+        return False
+    with suppress(SeglogError):
+        header = whole_frame(source, position, magic, Location(source.path, position)).header
+        if isinstance(header, RecordBatchHeader):
+            return not header.unknown_attribute_bits and 0 <= header.records_count <= header.last_offset_delta + 1
+        key_size = BYTES_LENGTH.unpack_from(source.view(end, end + BYTES_LENGTH.size))[0]
+        return not header.unknown_attribute_bits and -1 <= key_size < size
+    return False
+
+
 class _Salvager:
     def __init__(self, source: ByteSource, allowed: OffsetRange, path: str, *, is_for_brokers: bool = False) -> None:
         self.source = source
@@ -230,7 +257,7 @@ class _Salvager:
 
     def candidates(self, start: int) -> Iterator[int]:
         """Yield the positions of intact entries, searching from a position on."""
-        for position, size in self._possible_entries(start):
+        for position, _, size in self.possible_entries(start):
             if MIN_ENTRY_SIZE <= size <= self.source.size - position - ENTRY_PREFIX_SIZE:
                 self.budget -= size
                 if self.budget <= 0:
@@ -238,8 +265,8 @@ class _Salvager:
                 if self._continues_at(position):
                     yield position
 
-    def _possible_entries(self, position: int) -> Iterator[tuple[int, int]]:
-        """Yield position and size of what looks like an entry; skip ranges that the disk refuses."""
+    def possible_entries(self, position: int) -> Iterator[tuple[int, int, int]]:
+        """Yield position, offset and size of what looks like an entry; skip ranges that the disk refuses."""
         while position + PATTERN_SIZE <= self.source.size:
             try:
                 start, data = self.source.window(position, PATTERN_SIZE)
@@ -249,8 +276,8 @@ class _Salvager:
             part = data[position - start :][:SEARCHED_SIZE]
             if bytes(part) != ZEROS[: len(part)]:  # no entry begins with so many zeros
                 for match in self.pattern.finditer(part):
-                    _, size, _, _ = ENTRY_PREFIX.unpack_from(part, match.start())
-                    yield position + match.start(), size
+                    offset, size, _, _ = ENTRY_PREFIX.unpack_from(part, match.start())
+                    yield position + match.start(), offset, size
             position += len(part) - PATTERN_SIZE + 1
 
 

@@ -12,7 +12,7 @@ import pytest
 from helpers.walking import each_of
 from seglog_conformance.crash import recording as recordings
 from seglog_conformance.crash.judge import Seen
-from seglog_conformance.crash.recording import DEVICE, LIBRARY, missing, recording
+from seglog_conformance.crash.recording import DEVICE, LIBRARY, RecordingError, missing, recording
 from seglog_conformance.crash.run import Failure, Options, judge, write_failure
 from seglog_conformance.process import Command, ProcessTestee
 
@@ -26,11 +26,17 @@ if TYPE_CHECKING:
 FEW = Options(states=20)
 
 
-@pytest.fixture
-def recorded() -> None:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Skip where nothing can be recorded; where CI has the device, the library has to be there."""
     reason = missing()
     assert not (os.environ.get("CI") and DEVICE.exists() and LIBRARY in reason), reason
+    if not reason:
+        try:
+            with recording(tmp_path_factory.mktemp("tried")):
+                pass
+        except RecordingError as error:  # a container may have the device and refuse to mount
+            reason = str(error)
     if reason:
         pytest.skip(reason)
 

@@ -278,6 +278,16 @@ def test_directories_of_one_broker_are_compared(tmp_path: Path, capsys: pytest.C
     assert (one["kind"], "of several clusters" in one["what"]) == ("no start", True)
 
 
+def test_what_one_replica_lost_is_merged_from_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The next step names every replica that was given, first the one that is damaged; it is typed."""
+    first = damaged_tail(tmp_path / "a")
+    second = make(tmp_path / "b", {"0.log": entry(0, 5) + entry(5, 5), "10.log": entry(10, 5)})
+    found = said(capsys, first, second, status=FINDINGS)
+    assert {each["next"] for each in found} == {f"seglog salvage {first} {second} -o NEW"}
+    assert run(["salvage", str(first), str(second), "-o", str(tmp_path / "new")]) == DONE
+    assert run(["verify", str(tmp_path / "new")]) == DONE
+
+
 def test_the_coordinators_topic_beside_a_partition_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("3.0.2/transaction-state", "3.0.2/txn-open"):
         shutil.copytree(bundled(name), tmp_path / "data", dirs_exist_ok=True)

@@ -131,11 +131,11 @@ class Examination:
             found += (each for each in starts.about_directory(place.directory) if place.holds(_absolute(each)))
         if place.partition is not None:
             with self._guard(place.path):
-                found += starts.about_partition(place.partition, place.directory, self._rebuilt)
+                found += self._of_start(place.partition, place)
         for entry in place.entries():
             if place.partition is None:
                 with self._guard(entry.path):
-                    found += starts.about_partition(entry.path, place.directory, self._rebuilt)
+                    found += self._of_start(entry.path, place)
             if not entry.name.state:
                 with self._guard(entry.path):
                     found += self._of_open(entry, place.directory)
@@ -143,6 +143,17 @@ class Examination:
         with self._guard(place.path):
             findings += (each for each in verify(place.path, limit=self._limit, remote=self._remote) if each.is_failure)
         return self._with_findings(found, findings, place)
+
+    def _of_start(self, path: Path, place: _Place) -> Iterator[Statement]:
+        """Yield what is missing from a partition, and what a start does; other replicas may have what is lost."""
+        others = [
+            entry.path
+            for each in self._places
+            if each is not place
+            for entry in each.entries()
+            if not entry.name.state and entry.path.name == path.name
+        ]
+        yield from starts.about_partition(path, place.directory, self._rebuilt, others)
 
     def _of_open(self, entry: PartitionEntry, directory: LogDirectory) -> Iterator[Statement]:
         """Yield what is wrong with the records of a partition."""

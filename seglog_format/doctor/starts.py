@@ -79,13 +79,16 @@ def _of_other_topics(cluster: Cluster) -> Iterator[Statement]:
                 yield Statement(Kind.LOSS, what, where, ("SEG-CKP-009",), READERS, step)
 
 
-def about_partition(path: Path, directory: LogDirectory, rebuilt: set[str]) -> Iterator[Statement]:
+def about_partition(
+    path: Path, directory: LogDirectory, rebuilt: set[str], others: Sequence[Path]
+) -> Iterator[Statement]:
     """Yield what is missing from a partition, and what the start of a broker does to it.
 
     Args:
         path: of the partition directory.
         directory: the log directory.
         rebuilt: the files that the start writes again are added to it.
+        others: other replicas of the partition, which may still have what is lost here.
 
     Raises:
         UnreadableError: the disk refuses a file.
@@ -99,50 +102,44 @@ def about_partition(path: Path, directory: LogDirectory, rebuilt: set[str]) -> I
         where, rules = found.failure.location, tuple(found.failure.requirements)
         yield Statement(Kind.START, what, where, rules, (Hurt.BROKER,), typed("recover", path))
     rebuilt |= {str(step.path) for step in found.steps if isinstance(step, Replace)}
-    losses = losses_of(path, plan)
-    yield from _missing(path, losses)
-    yield from _cuts(path, plan, losses)
-    yield from _removed(path, plan, losses)
+    losses, rescue = losses_of(path, plan), typed("salvage", path, *others, "-o", "NEW")
+    yield from _missing(path, losses, rescue, rescue if others else typed("ls", path))
+    yield from _cuts(path, plan, losses, rescue)
+    yield from _removed(path, plan, losses, rescue)
     for split in found.splits if found.failure is None else ():
         what = f"a broker that starts splits this segment into {len(split.parts)}: its offsets span too much"
         where = Location(str(split.files.log))
         yield Statement(Kind.CHANGE, what, where, ("SEG-RCV-022",), (Hurt.BROKER,), typed("recover", path))
 
 
-def _missing(path: Path, losses: Losses) -> Iterator[Statement]:
+def _missing(path: Path, losses: Losses, rescue: str, look: str) -> Iterator[Statement]:
     for gap in losses.missing:
         if gap.kind is GapKind.NO_SNAPSHOT:
             continue  # no broker starts, which is said
         where = Location(gap.path, gap.position)
-        yield Statement(
-            Kind.LOSS, f"{gap.missing} ({gap.kind.value})", where, (), READERS, typed("ls", path), gap.missing
-        )
+        yield Statement(Kind.LOSS, f"{gap.missing} ({gap.kind.value})", where, (), READERS, look, gap.missing)
     for one in losses.hidden:
         what = f"{one.missing.span} cannot be read: this log {one.reason.value}"
         where = Location(str(path / one.file))
-        yield Statement(
-            Kind.LOSS, what, where, ("SEG-PDR-013",), READERS, typed("salvage", path, "-o", "NEW"), one.missing
-        )
+        yield Statement(Kind.LOSS, what, where, ("SEG-PDR-013",), READERS, rescue, one.missing)
 
 
-def _cuts(path: Path, plan: RecoveryPlan, losses: Losses) -> Iterator[Statement]:
+def _cuts(path: Path, plan: RecoveryPlan, losses: Losses, rescue: str) -> Iterator[Statement]:
     for cut in plan.cuts:
         lost = [one for one in losses.lost if one.file == Path(cut.path).name and one.reason is LossReason.CUT]
-        yield _cut(path, cut, lost)
+        yield _cut(path, cut, lost, rescue)
 
 
-def _cut(path: Path, cut: Cut, lost: Sequence[LostOffsets]) -> Statement:
+def _cut(path: Path, cut: Cut, lost: Sequence[LostOffsets], rescue: str) -> Statement:
     where, what = Location(cut.path, cut.position), f"a broker that starts cuts {cut.size} bytes here: {cut.reason}"
     offsets = _spanned(lost)
     if offsets is None or not offsets.offset_count:
         what = f"{what}; no whole entry is among them"
         return Statement(Kind.CHANGE, what, where, cut.requirements, (Hurt.BROKER,), typed("recover", path))
-    step = typed("salvage", path, "-o", "NEW")
-    return Statement(Kind.LOSS, f"{what}; lost: {offsets.span}", where, cut.requirements, READERS, step, offsets)
+    return Statement(Kind.LOSS, f"{what}; lost: {offsets.span}", where, cut.requirements, READERS, rescue, offsets)
 
 
-def _removed(path: Path, plan: RecoveryPlan, losses: Losses) -> Iterator[Statement]:
-    step = typed("salvage", path, "-o", "NEW")
+def _removed(path: Path, plan: RecoveryPlan, losses: Losses, rescue: str) -> Iterator[Statement]:
     if plan.dropped:
         lost = [one for one in losses.lost if one.reason is LossReason.DROPPED]
         name, count = lost[0].file if lost else f"{plan.dropped[0]:020}.log", len(plan.dropped)
@@ -150,15 +147,15 @@ def _removed(path: Path, plan: RecoveryPlan, losses: Losses) -> Iterator[Stateme
         why = ": the log ends below its log start offset" if plan.restarts else ", because of the damage before it"
         what = f"a broker that starts removes {count} {'segment' if count == 1 else 'segments'} from here on{why}"
         if offsets is None:
-            yield Statement(Kind.CHANGE, what, Location(str(path / name)), (rule,), (Hurt.BROKER,), step)
+            yield Statement(Kind.CHANGE, what, Location(str(path / name)), (rule,), (Hurt.BROKER,), rescue)
         else:
             what = f"{what}; lost: {offsets.span}"
-            yield Statement(Kind.LOSS, what, Location(str(path / name)), (rule,), READERS, step, offsets)
+            yield Statement(Kind.LOSS, what, Location(str(path / name)), (rule,), READERS, rescue, offsets)
     replaced = [one for one in losses.lost if one.reason is LossReason.REPLACED and not losses.is_compacted]
     for name, each in groupby(replaced, key=lambda one: one.file):
         offsets = _spanned(list(each))
         what = f"a broker that starts removes this log, which .swap files replace; lost: {offsets and offsets.span}"
-        yield Statement(Kind.LOSS, what, Location(str(path / name)), ("SEG-RCV-021",), READERS, step, offsets)
+        yield Statement(Kind.LOSS, what, Location(str(path / name)), ("SEG-RCV-021",), READERS, rescue, offsets)
 
 
 def _spanned(lost: Sequence[LostOffsets]) -> MissingOffsets | None:

@@ -209,10 +209,14 @@ class Files(Protocol):
 
 
 class LocalHandle:
-    """A file of the local file system, open for writing. Errors name its path."""
+    """A file of the local file system, open for writing. Errors name its path.
+
+    Before its first change, a copy takes the place of a file that has other names (hard links): these keep its bytes.
+    """
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor: int | None = descriptor
+        self._is_own = False
         self.path = path
 
     def __del__(self) -> None:
@@ -232,13 +236,13 @@ class LocalHandle:
         rest = memoryview(data)
         with _naming(self.path):
             while rest:
-                written = _write(self._open_descriptor(), rest, position)
+                written = _write(self._own_descriptor(), rest, position)
                 position, rest = position + written, rest[written:]
 
     def truncate(self, size: int) -> None:
         """Truncate the file, or extend it by zeros."""
         with _naming(self.path):
-            os.ftruncate(self._open_descriptor(), size)
+            os.ftruncate(self._own_descriptor(), size)
 
     def fsync(self) -> None:
         """Sync everything that was written to disk."""
@@ -254,6 +258,17 @@ class LocalHandle:
     def detach(self) -> int:
         """Return the descriptor of the open file; the caller closes it."""
         descriptor, self._descriptor = self._open_descriptor(), None
+        return descriptor
+
+    def _own_descriptor(self) -> int:
+        descriptor = self._open_descriptor()
+        if not self._is_own:
+            if os.fstat(descriptor).st_nlink > 1:
+                _part_from_other_names(self.path)
+                own = _open(self.path, os.O_RDWR)
+                os.dup2(own, descriptor, inheritable=False)
+                os.close(own)
+            self._is_own = True
         return descriptor
 
     def _open_descriptor(self) -> int:
@@ -281,10 +296,7 @@ def _write(descriptor: int, data: memoryview, position: int) -> int:
 
 
 class LocalFiles:
-    """The local file system. It changes no symbolic link, and does not write through one.
-
-    No file is changed in place that has other names (hard links): these keep its bytes.
-    """
+    """The local file system. It changes no symbolic link, and does not write through one."""
 
     is_local: Final = True
 
@@ -305,24 +317,8 @@ class LocalFiles:
         return handle
 
     def open_append(self, path: Path) -> LocalHandle:
-        """Open an existing file for writing; put a copy in its place first if it has other names."""
-        if _has_other_names(path):
-            self._part_from_other_names(path)
+        """Open an existing file for writing."""
         return LocalHandle(_open(path, os.O_RDWR), path)
-
-    def _part_from_other_names(self, path: Path) -> None:
-        temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-        temporary.unlink(missing_ok=True)
-        try:
-            copy_file(path, temporary)
-            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
-            with closing(LocalHandle(_open(temporary, os.O_RDWR), temporary)) as handle:
-                handle.fsync()
-            temporary.replace(path)
-        except (OSError, WriteError):
-            temporary.unlink(missing_ok=True)
-            raise
-        self.fsync_directory(path.parent)
 
     def read(self, path: Path) -> bytes:
         """Return the bytes of a regular file; refuse anything else."""
@@ -398,6 +394,21 @@ def _open(path: Path, flags: int) -> int:
         if error.errno != errno.ELOOP:
             raise
         raise _link_error(path) from error
+
+
+def _part_from_other_names(path: Path) -> None:
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    temporary.unlink(missing_ok=True)
+    try:
+        copy_file(path, temporary)
+        temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+        with closing(LocalHandle(_open(temporary, os.O_RDWR), temporary)) as handle:
+            handle.fsync()
+        temporary.replace(path)
+    except (OSError, WriteError):
+        temporary.unlink(missing_ok=True)
+        raise
+    LocalFiles().fsync_directory(path.parent)
 
 
 def _has_other_names(path: Path) -> bool:

@@ -65,7 +65,7 @@ def examples(name: str) -> list[list[str]]:
     )
     parts = [part for line in EXAMPLE.findall(after) for part in re.split(r"[|;]", line)]
     words = [shlex.split(part.partition(">")[0]) for part in parts if part.split()[:1] == ["seglog"]]
-    return [one[1:] for one in words]
+    return [["absent" if word == "-" else word for word in one[1:]] for one in words]  # no standard input is read
 
 
 @each_of("name", ALL)

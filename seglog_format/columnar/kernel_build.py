@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 from importlib import import_module
@@ -33,7 +31,7 @@ from seglog_format.columnar.kernel_library import (
     processor_level,
 )
 from seglog_format.errors import UsageError
-from seglog_format.storage.child_processes import process_pool
+from seglog_format.storage.child_processes import NOWHERE, find_program, process_pool, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +70,7 @@ LINKERS: Final = (
 def linker() -> Sequence[str] | None:
     """Return the command that links a shared object; None if this machine has none."""
     known = LINKERS if sys.platform == "linux" else ()
-    return next((command for command in known if shutil.which(command[0])), None)
+    return next((command for command in known if find_program(command[0])), None)
 
 
 def make_libraries(levels: Sequence[str] = ()) -> list[tuple[str, bool]]:
@@ -158,7 +156,8 @@ def _store(directory: Path, manifest: dict[str, Any], code: bytes) -> None:
             (new / UNLINKED).write_bytes(code)
         else:
             compiled.write_bytes(code)
-            done = subprocess.run([*link, "-o", str(new / LINKED), str(compiled)], check=False, capture_output=True)  # noqa: S603 - a linker
+            command = [*link, "-o", new / LINKED, compiled]
+            done = run(command, directory=NOWHERE, check=False, capture_output=True)
             if done.returncode:
                 msg = f"{link[0]} cannot link the kernels: {done.stderr.decode(errors='replace').strip()}"
                 raise UsageError(msg)

@@ -6,7 +6,6 @@ import ctypes
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.crash.history import PAGE, read_history
-from seglog_format.storage.child_processes import NOWHERE, run, start
+from seglog_format.storage.child_processes import NOWHERE, find_program, run, start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +73,7 @@ def missing() -> str:
         return f"{DEVICE} cannot be opened by this user"
     if importlib.util.find_spec(LIBRARY) is None:
         return f"{LIBRARY} is missing: pip install 'seglog-format[crash]'"
-    if shutil.which("fusermount3") is None and shutil.which("fusermount") is None:
+    if find_program("fusermount3") is None and find_program("fusermount") is None:
         return "libfuse is missing: install the package fuse3"
     return ""
 
@@ -112,7 +111,7 @@ def recording(scratch: Path, *, sync_seconds: float = 0.0) -> Iterator[Recording
         finally:
             opened.close()
     finally:
-        unmount = next(program for program in ("fusermount3", "fusermount") if shutil.which(program))
+        unmount = next(program for program in ("fusermount3", "fusermount") if find_program(program))
         run([unmount, "-u", "-z", str(root)], directory=NOWHERE, check=False, stderr=subprocess.DEVNULL)
         with suppress(subprocess.TimeoutExpired):
             child.wait(MOUNT_SECONDS)

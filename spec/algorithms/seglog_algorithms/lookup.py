@@ -24,8 +24,7 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
-LATEST_TIERED: Final = -5
-EARLIEST_PENDING_UPLOAD: Final = -6
+OF_REMOTE: Final = {-5, -6}  # LATEST_TIERED, EARLIEST_PENDING_UPLOAD
 
 
 def log_end_offset(log: Log) -> int:
@@ -214,7 +213,7 @@ def find_timestamp(log: Log, timestamp_ms: int) -> Found | None:
         return Found(NO_TIMESTAMP, log_end_offset(log))
     if timestamp_ms in {EARLIEST, EARLIEST_LOCAL}:  # SEG-LKP-009
         return Found(NO_TIMESTAMP, log.start_offset)
-    if timestamp_ms in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:  # no segment is in remote storage
+    if timestamp_ms in OF_REMOTE:  # no segment is in remote storage
         return None
     return latest(log) if timestamp_ms == MAX_TIMESTAMP else first_not_earlier(log, timestamp_ms)
 

@@ -40,7 +40,8 @@ def compare(case: Case, answer: Json, features: Json) -> Judgement:
     if case.result == "undefined":
         return Judgement(Verdict.PASS)
     if case.op == "encode":
-        found = tuple(extras(answer, ENCODED, untold_in(case.op)))
+        untold = untold_in(case.op)
+        found = (*extras(answer, ENCODED, untold), *extras(answer.get("reject") or {}, (), untold, "reject"))
         judgement = _compare(case, _decoded(answer), features)
         is_more = judgement.verdict is Verdict.PASS and found
         return Judgement(Verdict.DIFFER, str(found[0]), found) if is_more else judgement

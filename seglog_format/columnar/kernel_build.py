@@ -156,7 +156,7 @@ def _store(directory: Path, manifest: dict[str, Any], code: bytes) -> None:
             (new / UNLINKED).write_bytes(code)
         else:
             compiled.write_bytes(code)
-            command = [*link, "-o", new / LINKED, compiled]
+            command = [*link, "-o", str(new / LINKED), str(compiled)]
             done = run(command, directory=NOWHERE, check=False, capture_output=True)
             if done.returncode:
                 msg = f"{link[0]} cannot link the kernels: {done.stderr.decode(errors='replace').strip()}"

@@ -17,6 +17,7 @@ WRITING: Final = frozenset("wxa+")
 EXCEPTIONS: Final = {
     "cli/conform_new.py": "copies the template of an adapter",
     "cluster/proved_ends.py": "replaces the empty last segment of a log whose end it raises",
+    "cli/options.py": "keeps the bytes of standard input while they are read",
     "cli/main.py": "opens an empty device in place of standard streams that are closed",
     "columnar/kernel_build.py": "writes the compiled kernels beside their sources",
     "log/broker_lock.py": "asks whether a broker holds the lock file",

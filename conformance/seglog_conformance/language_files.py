@@ -63,7 +63,7 @@ def _raw(lines: list[str]) -> str:
 def _strings(lines: list[str]) -> str:
     """Return strings of C, each of literals that every compiler takes."""
     parts = ([line[at : at + MOST_IN_C] for at in range(0, len(line), MOST_IN_C)] for line in lines)
-    return "\n".join("    " + "\n    ".join(map(_quoted, pieces)) + "," for pieces in parts)
+    return "\n".join(" " + "\n ".join(map(_quoted, pieces)) + "," for pieces in parts)
 
 
 def _quoted(text: str) -> str:

@@ -96,10 +96,10 @@ def test_every_change_is_recorded_in_order_with_its_syncs_and_mapped_pages(tmp_p
 @pytest.mark.usefixtures("recorded")
 def test_the_writer_keeps_its_promises_on_a_sample_and_every_line_fits_the_protocol() -> None:
     command = Command(arguments=(sys.executable, "-m", "seglog_conformance.reference"))
-    judged = judge(ProcessTestee("reference", command, strict=True), 1, FEW)
-    assert [failure.text for failure in judged.failures] == []
-    assert judged.counts["states"] >= FEW.states
-    assert judged.counts["controls with complaints"] == 0
+    result = judge(ProcessTestee("reference", command, strict=True), 1, FEW)
+    assert [failure.text for failure in result.failures] == []
+    assert result.counts["states"] >= FEW.states
+    assert result.counts["controls with complaints"] == 0
 
 
 @pytest.mark.usefixtures("recorded")

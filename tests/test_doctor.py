@@ -179,7 +179,7 @@ def with_a_wrong_index(root: Path) -> Path:
     return make(root, {"0.log": entry(0, 5), "0.index": index, "0.timeindex": b""}, clean=True)
 
 
-def of_the_wrong_place(root: Path) -> Path:
+def of_the_wrong_partition(root: Path) -> Path:
     return make(root, {"8.log": entry(3, 2)})
 
 
@@ -210,7 +210,7 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     without_snapshot: Said(
         "no start", "SEG-PDR-029", "a starting broker", "a metadata snapshot", "cluster", "__cluster_metadata-0"
     ),
-    of_the_wrong_place: Said(
+    of_the_wrong_partition: Said(
         "no start", "SEG-LOG-009", "a starting broker", "no broker starts", "recover", f"{8:020}.log"
     ),
     without_id: Said("loss", "SEG-LDR-008", "a consumer", "to -stray", "cluster", "plain-0"),

@@ -68,12 +68,12 @@ def test_where_kernels_are_not_compiled_the_plain_engine_reads_and_one_line_says
     partition: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(choice, "COLUMNAR_SIZE", 0)
-    for lack, told in ((NONE_HERE, 1), (choice.NOT_INSTALLED, 0)):
+    for lack, count in ((NONE_HERE, 1), (choice.NOT_INSTALLED, 0)):
         monkeypatch.setattr(choice, "lacking", lambda lack=lack: lack)
         for _ in range(2):
             assert run(["verify", str(partition)]) == 0
         shown = capsys.readouterr().err.splitlines()
-        assert shown == [f"seglog: the plain engine reads, slowly: {lack}"] * told
+        assert shown == [f"seglog: the plain engine reads, slowly: {lack}"] * count
 
 
 def test_the_option_has_the_names_of_the_enum() -> None:

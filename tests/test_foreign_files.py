@@ -150,9 +150,9 @@ def test_standard_input_is_read_as_a_log(
         assert "no problems found" in shown or shown.startswith("-")
         given(monkeypatch, log[:-1] + b"?")
         assert run([command, "--json", *arguments]) == (UNREADABLE if command == "find" else FINDINGS)
-        told = capsys.readouterr()
-        assert '"file":"-"' in told.out
-        assert "seglog-" not in told.out + told.err
+        shown = capsys.readouterr()
+        assert '"file":"-"' in shown.out
+        assert "seglog-" not in shown.out + shown.err
         given(monkeypatch, b"")
         assert run([command, *arguments]) == USAGE
         assert capsys.readouterr().err == "seglog: -: standard input is empty\n"

@@ -45,7 +45,7 @@ UNREAD: Final = frozenset({"SEG-PDR-022", "SEG-PDR-026"})
 """Rules whose findings say that something could not be read."""
 
 
-class _Place(NamedTuple):
+class _Given(NamedTuple):
     """A path to examine.
 
     Attributes:
@@ -86,7 +86,7 @@ class Examination:
 
     def __init__(self, paths: Sequence[Path], *, now_ms: int, remote: KnowsTiered, limit: int, guard: Guard) -> None:
         self._now_ms, self._remote, self._limit, self._guard = now_ms, remote, limit, guard
-        self._places = [_place(path) for path in dict.fromkeys(paths)]
+        self._all_given = [_given_at(path) for path in dict.fromkeys(paths)]
         self._topic = LocalMetadataTopic()
         self._rebuilt: set[str] = set()
         self.unread = False
@@ -95,27 +95,27 @@ class Examination:
     def statements(self) -> list[Statement]:
         """Return everything that is wrong, worst first, and in the order of the paths."""
         found: list[Statement] = []
-        if any(place.partition is None for place in self._places):
+        if any(given.partition is None for given in self._all_given):
             with self._guard("the log directories"):
                 found += starts.about_directories(self._cluster)
-        for place in self._places:
-            found += self._of_place(place)
-        whole = [place.path for place in self._places if place.partition is None]
+        for given in self._all_given:
+            found += self._of_given(given)
+        whole = [given.path for given in self._all_given if given.partition is None]
         for each in repeated_partitions(whole) if len(whole) > 1 else ():
             found.append(_repeated(each))
         return sorted(found, key=lambda each: each.rank)
 
     def sizes(self) -> Iterator[Sizes]:
         """Yield what each partition consists of; every record is decoded."""
-        for place in self._places:
-            for entry in place.entries():
-                with self._guard(entry.path), place.directory.open(entry) as partition:
+        for given in self._all_given:
+            for entry in given.entries():
+                with self._guard(entry.path), given.directory.open(entry) as partition:
                     yield sizes_of(entry.path, partition, self._limit)
 
     @cached_property
     def _cluster(self) -> Cluster:
         """The cluster of the log directories, and of those that partitions are in."""
-        known = {place.directory.path.absolute(): place.directory for place in self._places}
+        known = {given.directory.path.absolute(): given.directory for given in self._all_given}
         return Cluster(LogDirectories(known.values()))
 
     @cached_property
@@ -125,35 +125,35 @@ class Examination:
         self.remarks += self._cluster.coordinators.problems
         return coordinator
 
-    def _of_place(self, place: _Place) -> list[Statement]:
+    def _of_given(self, given: _Given) -> list[Statement]:
         found: list[Statement] = []
-        with self._guard(place.path):
-            found += (each for each in starts.about_directory(place.directory) if place.holds(_absolute(each)))
-        if place.partition is not None:
-            with self._guard(place.path):
-                found += self._of_start(place.partition, place)
-        for entry in place.entries():
-            if place.partition is None:
+        with self._guard(given.path):
+            found += (each for each in starts.about_directory(given.directory) if given.holds(_absolute(each)))
+        if given.partition is not None:
+            with self._guard(given.path):
+                found += self._of_start(given.partition, given)
+        for entry in given.entries():
+            if given.partition is None:
                 with self._guard(entry.path):
-                    found += self._of_start(entry.path, place)
+                    found += self._of_start(entry.path, given)
             if not entry.name.state:
                 with self._guard(entry.path):
-                    found += self._of_open(entry, place.directory)
+                    found += self._of_open(entry, given.directory)
         findings: list[Finding] = []
-        with self._guard(place.path):
-            findings += (each for each in verify(place.path, limit=self._limit, remote=self._remote) if each.is_failure)
-        return self._with_findings(found, findings, place)
+        with self._guard(given.path):
+            findings += (each for each in verify(given.path, limit=self._limit, remote=self._remote) if each.is_failure)
+        return self._with_findings(found, findings, given)
 
-    def _of_start(self, path: Path, place: _Place) -> Iterator[Statement]:
+    def _of_start(self, path: Path, given: _Given) -> Iterator[Statement]:
         """Yield what is missing from a partition, and what a start does; other replicas may have what is lost."""
         others = [
             entry.path
-            for each in self._places
-            if each is not place
+            for each in self._all_given
+            if each is not given
             for entry in each.entries()
             if not entry.name.state and entry.path.name == path.name
         ]
-        yield from starts.about_partition(path, place.directory, self._rebuilt, others)
+        yield from starts.about_partition(path, given.directory, self._rebuilt, others)
 
     def _of_open(self, entry: PartitionEntry, directory: LogDirectory) -> Iterator[Statement]:
         """Yield what is wrong with the records of a partition."""
@@ -180,7 +180,7 @@ class Examination:
             hurt.append(Hurt.UPLOADER)
         return tuple(hurt)
 
-    def _with_findings(self, found: list[Statement], findings: Sequence[Finding], place: _Place) -> list[Statement]:
+    def _with_findings(self, found: list[Statement], findings: Sequence[Finding], given: _Given) -> list[Statement]:
         """Add what `verify` finds and the statements do not say, and the rules to those about missing offsets."""
         self.unread |= any(each.requirement in UNREAD for each in findings)
         spans = {each.missing: each.requirement for each in findings if each.missing is not None}
@@ -189,10 +189,10 @@ class Examination:
                 found[number] = each._replace(requirements=(spans[each.offsets],))
         left: dict[str, list[Finding]] = {}
         for finding in findings:
-            path = str(place.path / finding.location.path)
+            path = str(given.path / finding.location.path)
             if not any(_says(one, finding, path) for one in found):
                 left.setdefault(path if finding.missing is None else f"{path} {finding.missing}", []).append(finding)
-        return found + [self._of_findings(of_file, place.path) for of_file in left.values()]
+        return found + [self._of_findings(of_file, given.path) for of_file in left.values()]
 
     def _of_findings(self, findings: Sequence[Finding], root: Path) -> Statement:
         """Return the statement about the findings in one file."""
@@ -203,7 +203,7 @@ class Examination:
         if len(findings) > 1:
             what = f"{what}; {len(findings) - 1} more in this file"
         if str(path) in self._rebuilt:
-            what = f"{what}; a broker that starts writes this file anew"
+            what = f"{what}; a broker that starts writes this file again"
         rules = tuple(dict.fromkeys(each.requirement for each in findings))
         is_refused = first.missing is not None or CHECKSUMS.intersection(rules)
         hurt = READERS if is_refused else (Hurt.READER,)
@@ -213,14 +213,14 @@ class Examination:
         return Statement(kind, what, replace(first.location, path=str(path)), rules, hurt, step, first.missing)
 
 
-def _place(path: Path) -> _Place:
+def _given_at(path: Path) -> _Given:
     kind = path_kind(path)
     if kind is PathKind.FILE:
         msg = f"{path}: give a partition directory or a log directory"
         raise UsageError(msg)
     if kind is PathKind.PARTITION:
-        return _Place(path, log_directory_above(path), path)
-    return _Place(path, LogDirectory(list_log_directory(path)), None)
+        return _Given(path, log_directory_above(path), path)
+    return _Given(path, LogDirectory(list_log_directory(path)), None)
 
 
 def _absolute(statement: Statement) -> str:

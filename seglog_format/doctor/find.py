@@ -133,18 +133,18 @@ def _found_in_frame(
         yield error
 
 
-def batches_at(places: Iterable[tuple[Source, int]]) -> Iterator[Buffer]:
+def batches_at(positions: Iterable[tuple[Source, int]]) -> Iterator[Buffer]:
     """Yield the bytes of batches as stored, of which one segment can be made.
 
     Args:
-        places: file and position of each batch; those of one file follow each other.
+        positions: file and position of each batch; those of one file follow each other.
 
     Raises:
         UsageError: the offsets of a batch are not above those of the batch before it.
         FormatError: a file cannot be read any more.
     """
     reached = -1
-    for source, of_source in groupby(places, key=itemgetter(0)):
+    for source, of_source in groupby(positions, key=itemgetter(0)):
         with opened(source) as content:
             for _, position in of_source:
                 frame = frame_at(content, position, content.size, source.name)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record
 
 MAX_PRODUCERS: Final = 10_000
-"""Maximum number of producer ids that are told apart."""
+"""Maximum number of producer ids that are counted apart."""
 
 
 @dataclass(slots=True)

@@ -180,8 +180,8 @@ class SparkColumns:
             }
             for row in range(len(batch))
         ]
-        place = self.schema.get_field_index(CORRUPT)
-        return made.set_column(place, self.schema.field(place), pa.array(rows, self.schema.field(place).type))
+        index = self.schema.get_field_index(CORRUPT)
+        return made.set_column(index, self.schema.field(index), pa.array(rows, self.schema.field(index).type))
 
     def _array(self, field: pa.Field, batch: pa.RecordBatch, piece: Piece) -> pa.Array:
         name, kind = field.name, field.type

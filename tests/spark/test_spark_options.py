@@ -86,8 +86,8 @@ def test_options_for_a_broker_are_told_and_ignored(caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.WARNING):
         options = parse_options({"path": "data", "kafka.bootstrap.servers": "localhost:9092", **IGNORED})
     assert options == parse_options({"path": "data"})
-    told = [record.getMessage().split()[2] for record in caplog.records]
-    assert told == ["kafka.bootstrap.servers", *map(str.lower, IGNORED)]
+    named = [record.getMessage().split()[2] for record in caplog.records]
+    assert named == ["kafka.bootstrap.servers", *map(str.lower, IGNORED)]
     assert "use splitBytes: it is ignored" in caplog.text
 
 

@@ -13,7 +13,7 @@ import click
 from seglog_format.cli.conform_crash import crash
 from seglog_format.cli.conform_export import export
 from seglog_format.cli.conform_new import new
-from seglog_format.cli.conform_options import BUILD_HELP, case_options, chosen, testee_options, wanted
+from seglog_format.cli.conform_options import BUILD_HELP, builder_of, case_options, chosen, testee_options, wanted
 from seglog_format.cli.conform_report import report_issue
 from seglog_format.cli.conform_search import cross, differential, generate
 from seglog_format.cli.exit_status import FINDINGS
@@ -167,7 +167,6 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
 
     Known failures (XFAIL) are counted, and not listed: --json and --jsonl show them with their reasons.
     """
-    from seglog_conformance.registry import Builder
     from seglog_conformance.runner import UNAVAILABLE, InterruptedRunError, Options
     from seglog_conformance.session import Reports, rewrite_known, run_session
 
@@ -190,7 +189,7 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     try:
         with progress("Asking", len(cases) * len(testees)) as advance:
             outcomes = run_session(
-                Builder(options["build"], strict=options["strict"], rebuild=options["rebuild"]),
+                builder_of(options),
                 testees,
                 cases,
                 all_cases=every,

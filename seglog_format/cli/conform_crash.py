@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seglog_format.cli.conform_options import BUILD_HELP
+from seglog_format.cli.conform_options import builder_of, one_wanted, testee_options
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, epilog_of
 from seglog_format.cli.output import printable, write_json, write_text
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=epilog_of("conform crash"))
-@click.option("--testee", metavar="NAME", help="Name of an adapter, or 'reference'.")
-@click.option("--adapter", type=PATH, help="A directory with an adapter.toml.")
-@click.option("--version", default="", help="Version of the implementation; by default the first of adapter.toml.")
-@click.option("--build", type=PATH, help=BUILD_HELP)
+@testee_options
 @click.option(
     "--profile",
     type=click.Choice(["posix", "ext4-ordered"]),
@@ -54,20 +51,15 @@ def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
     from seglog_conformance.crash.recording import RecordingError
     from seglog_conformance.crash.run import Options, process_of, run, write_failure
     from seglog_conformance.crash.workload import WorkloadError
-    from seglog_conformance.registry import Builder, UnavailableError, listed
     from seglog_conformance.testee import StartError
 
-    if (options["testee"] is None) == (options["adapter"] is None):
-        msg = "name one implementation, by --testee or by --adapter"
-        raise UsageError(msg)
-    name = options["testee"] or str(options["adapter"].absolute())
-    wanted = listed(f"{name}@{options['version']}" if options["version"] else name)
+    wanted = one_wanted(options, "power cuts are judged for")
     how = Options(profile=options["profile"], piece=int(options["piece"]), states=options["states"])
     try:
         with progress("Judging", options["states"]) as advance:
-            make = partial(process_of, wanted, Builder(options["build"]))
+            make = partial(process_of, wanted, builder_of(options))
             judged = run(make, options["seed"], how, states=options["states"], on_judged=advance)
-    except (RecordingError, StartError, UnavailableError, WorkloadError) as error:
+    except (RecordingError, StartError, WorkloadError) as error:
         raise UsageError(str(error)) from error
     for number, failure in enumerate(judged.failures, 1):
         if options["output"] is not None:

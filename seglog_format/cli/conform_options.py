@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_conformance.cases import Case
-    from seglog_conformance.registry import Adapter, Listed
+    from seglog_conformance.registry import Adapter, Builder, Listed
 
 TESTEE_HELP: Final = (
     "A testee; may be repeated. Without --testee and --adapter, all commands but smoke ask every testee, and build the"
@@ -68,6 +68,26 @@ def wanted(testees: Sequence[str], directories: Sequence[Path], version: str) ->
     suffix = f"@{version}" if version else ""
     names = names or [*DIRECT, *(label for adapter in adapters() for label in _asked(adapter, suffix))]
     return [listed(name if "@" in name or name in IN_PROCESS else name + suffix) for name in names]
+
+
+def one_wanted(options: dict[str, Any], purpose: str) -> Listed:
+    """Return the one testee that `testee_options` select.
+
+    Raises:
+        UsageError: none is selected, or several; the message begins with the purpose.
+    """
+    found = wanted(options["testees"], options["directories"], options["version"])
+    if len(found) != 1:
+        msg = f"{purpose} one testee: name it by --testee or by --adapter"
+        raise UsageError(msg)
+    return found[0]
+
+
+def builder_of(options: dict[str, Any]) -> Builder:
+    """Return the builder of testees that `testee_options` describe."""
+    from seglog_conformance.registry import Builder
+
+    return Builder(options["build"], strict=options["strict"], rebuild=options["rebuild"])
 
 
 def _asked(adapter: Adapter, suffix: str) -> list[str]:

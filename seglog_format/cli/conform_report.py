@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seglog_format.cli.conform_options import chosen, testee_options, wanted
+from seglog_format.cli.conform_options import builder_of, chosen, one_wanted, testee_options
 from seglog_format.cli.explain import normalized
 from seglog_format.cli.options import PATH, epilog_of
 from seglog_format.cli.output import diagnose, write_text
@@ -43,12 +43,9 @@ def report_issue(**options: Any) -> None:  # noqa: ANN401 - click's values
     from seglog_format.storage.reports import write_report
 
     rule = normalized(options["rule"])
-    testees = wanted(options["testees"], options["directories"], options["version"])
-    if len(testees) != 1:
-        msg = "a report is about one testee: name it by --testee or --adapter"
-        raise UsageError(msg)
+    testee = one_wanted(options, "a report is about")
     _, every = chosen((), (), options["case_paths"])
-    outcome = unlisted(_outcome(testees[0], rule, every, options))
+    outcome = unlisted(_outcome(testee, rule, every, options))
     by_id = {case.id: case for case in every}
     cause = _cause_of(outcome, rule, options["op"], outcome.causes(by_id))
     text = issue_report(cause, by_id, subject_of(outcome), withholds=options["withhold"])
@@ -61,7 +58,6 @@ def report_issue(**options: Any) -> None:  # noqa: ANN401 - click's values
 
 def _outcome(listed: Listed, rule: str, every: Sequence[Case], options: dict[str, Any]) -> Outcome:
     """Return the results of a run: those of a file, else those of the cases that name the rule."""
-    from seglog_conformance.registry import Builder
     from seglog_conformance.runner import COMPLETE, Options, Runner
 
     if options["results"] is not None:
@@ -70,8 +66,7 @@ def _outcome(listed: Listed, rule: str, every: Sequence[Case], options: dict[str
     if not cases:
         msg = f"no case names {rule}; seglog conform list --json names the rules of each case"
         raise UsageError(msg)
-    builder = Builder(options["build"], strict=options["strict"], rebuild=options["rebuild"])
-    outcome = Runner(builder, cases, all_cases=every, options=Options(smoke=False)).run_one(listed)
+    outcome = Runner(builder_of(options), cases, all_cases=every, options=Options(smoke=False)).run_one(listed)
     if outcome.state != COMPLETE:
         msg = f"{listed.label}: {outcome.reason.splitlines()[0] if outcome.reason else outcome.state}"
         raise UsageError(msg)

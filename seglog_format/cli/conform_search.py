@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
+from seglog_format.cli.conform_options import builder_of, case_options, chosen, testee_options, wanted
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, epilog_of
 from seglog_format.cli.output import diagnose, printable, write_json, write_text
@@ -144,10 +144,10 @@ def cross(*, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's va
 def _examiners(options: dict[str, Any]) -> Iterator[list[Examiner]]:
     """Start the selected testees; those that do not start are named and left out."""
     from seglog_conformance.judging import Examiner
-    from seglog_conformance.registry import AdapterError, Builder
+    from seglog_conformance.registry import AdapterError
     from seglog_conformance.testee import StartError
 
-    builder = Builder(options["build"], strict=options["strict"], rebuild=options["rebuild"])
+    builder = builder_of(options)
     with ExitStack() as stack:
         examiners = []
         for listed in wanted(options["testees"], options["directories"], options["version"]):

@@ -342,6 +342,13 @@ def test_a_directory_that_is_no_partition_hides_no_other(
     assert "is cut: 5 offsets, 5 to 9" in capsys.readouterr().out
 
 
+def test_the_reason_why_it_is_none_has_no_part_of_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = damaged_tail(tmp_path / "disk: 1; old")
+    without_files(directory.with_name("backup-2024"))
+    assert run(["recover", str(directory.parent)]) == UNREADABLE
+    assert "found neither a log directory nor a partition directory" in capsys.readouterr().err
+
+
 @each_of("name", [f"{0:020}.log", f"{0:020}.index", "leader-epoch-checkpoint", "partition.metadata"])
 def test_the_next_step_about_what_is_no_file_can_be_typed(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -19,7 +19,7 @@ from seglog_format.log.listing import list_partition
 from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.log.path_kind import require_partition
 from seglog_format.log.scanning import storage_for
-from seglog_format.names import FileKind
+from seglog_format.names import FileKind, printable
 from seglog_format.recovery.broker_files import BrokerFiles, end_of_swap, unreadable_epochs
 from seglog_format.recovery.broker_plan import (
     BrokerPlan,
@@ -162,7 +162,7 @@ def prepare_recovery(
     except UsageError as error:
         if directory is None:
             raise
-        found = str(error).partition(": ")[2].partition(";")[0]
+        found = str(error).removeprefix(f"{printable(str(path))}: ").partition(";")[0]
         raise FormatError(Location(str(path)), "SEG-PDR-026", expected="a partition directory", found=found) from error
     directory = directory or log_directory_above(path)
     return _prepare(path, directory, options)

@@ -7,9 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.cluster.comparison import Election, Replica
-from seglog_format.cluster.coordinators import (
-    CoordinatorState,
-)
+from seglog_format.cluster.coordinators import CoordinatorState
 from seglog_format.cluster.image import MetadataImage, TopicImage
 from seglog_format.cluster.metadata_log import MetadataLog, snapshot_state
 from seglog_format.errors import FormatError, SeglogError, UsageError

@@ -45,7 +45,7 @@ UNREAD: Final = frozenset({"SEG-PDR-022", "SEG-PDR-026"})
 """Rules whose findings say that something could not be read."""
 
 
-class _Given(NamedTuple):
+class _Input(NamedTuple):
     """A path to examine.
 
     Attributes:
@@ -86,7 +86,7 @@ class Examination:
 
     def __init__(self, paths: Sequence[Path], *, now_ms: int, remote: KnowsTiered, limit: int, guard: Guard) -> None:
         self._now_ms, self._remote, self._limit, self._guard = now_ms, remote, limit, guard
-        self._all_given = [_given_at(path) for path in dict.fromkeys(paths)]
+        self._inputs = [_input_at(path) for path in dict.fromkeys(paths)]
         self._topic = LocalMetadataTopic()
         self._rebuilt: set[str] = set()
         self.unread = False
@@ -95,19 +95,19 @@ class Examination:
     def statements(self) -> list[Statement]:
         """Return everything that is wrong, worst first, and in the order of the paths."""
         found: list[Statement] = []
-        if any(given.partition is None for given in self._all_given):
+        if any(given.partition is None for given in self._inputs):
             with self._guard("the log directories"):
                 found += starts.about_directories(self._cluster)
-        for given in self._all_given:
-            found += self._of_given(given)
-        whole = [given.path for given in self._all_given if given.partition is None]
+        for given in self._inputs:
+            found += self._of_input(given)
+        whole = [given.path for given in self._inputs if given.partition is None]
         for each in repeated_partitions(whole) if len(whole) > 1 else ():
             found.append(_repeated(each))
         return sorted(found, key=lambda each: each.rank)
 
     def sizes(self) -> Iterator[Sizes]:
         """Yield what each partition consists of; every record is decoded."""
-        for given in self._all_given:
+        for given in self._inputs:
             for entry in given.entries():
                 with self._guard(entry.path), given.directory.open(entry) as partition:
                     yield sizes_of(entry.path, partition, self._limit)
@@ -115,7 +115,7 @@ class Examination:
     @cached_property
     def _cluster(self) -> Cluster:
         """The cluster of the log directories, and of those that partitions are in."""
-        known = {given.directory.path.absolute(): given.directory for given in self._all_given}
+        known = {given.directory.path.absolute(): given.directory for given in self._inputs}
         return Cluster(LogDirectories(known.values()))
 
     @cached_property
@@ -125,7 +125,7 @@ class Examination:
         self.remarks += self._cluster.coordinators.problems
         return coordinator
 
-    def _of_given(self, given: _Given) -> list[Statement]:
+    def _of_input(self, given: _Input) -> list[Statement]:
         found: list[Statement] = []
         with self._guard(given.path):
             found += (each for each in starts.about_directory(given.directory) if given.holds(_absolute(each)))
@@ -144,16 +144,20 @@ class Examination:
             findings += (each for each in verify(given.path, limit=self._limit, remote=self._remote) if each.is_failure)
         return self._with_findings(found, findings, given)
 
-    def _of_start(self, path: Path, given: _Given) -> Iterator[Statement]:
+    def _of_start(self, path: Path, given: _Input) -> Iterator[Statement]:
         """Yield what is missing from a partition, and what a start does; other replicas may have what is lost."""
-        others = [
-            entry.path
-            for each in self._all_given
-            if each is not given
-            for entry in each.entries()
-            if not entry.name.state and entry.path.name == path.name
-        ]
+        others = [other for other in self._replicas.get(path.name, ()) if other.absolute() != path.absolute()]
         yield from starts.about_partition(path, given.directory, self._rebuilt, others)
+
+    @cached_property
+    def _replicas(self) -> dict[str, list[Path]]:
+        """The partition directories of each name."""
+        found: dict[str, list[Path]] = {}
+        for given in self._inputs:
+            for entry in given.entries():
+                if not entry.name.state:
+                    found.setdefault(entry.path.name, []).append(entry.path)
+        return found
 
     def _of_open(self, entry: PartitionEntry, directory: LogDirectory) -> Iterator[Statement]:
         """Yield what is wrong with the records of a partition."""
@@ -180,7 +184,7 @@ class Examination:
             hurt.append(Hurt.UPLOADER)
         return tuple(hurt)
 
-    def _with_findings(self, found: list[Statement], findings: Sequence[Finding], given: _Given) -> list[Statement]:
+    def _with_findings(self, found: list[Statement], findings: Sequence[Finding], given: _Input) -> list[Statement]:
         """Add what `verify` finds and the statements do not say, and the rules to those about missing offsets."""
         self.unread |= any(each.requirement in UNREAD for each in findings)
         spans = {each.missing: each.requirement for each in findings if each.missing is not None}
@@ -213,14 +217,14 @@ class Examination:
         return Statement(kind, what, replace(first.location, path=str(path)), rules, hurt, step, first.missing)
 
 
-def _given_at(path: Path) -> _Given:
+def _input_at(path: Path) -> _Input:
     kind = path_kind(path)
     if kind is PathKind.FILE:
         msg = f"{path}: give a partition directory or a log directory"
         raise UsageError(msg)
     if kind is PathKind.PARTITION:
-        return _Given(path, log_directory_above(path), path)
-    return _Given(path, LogDirectory(list_log_directory(path)), None)
+        return _Input(path, log_directory_above(path), path)
+    return _Input(path, LogDirectory(list_log_directory(path)), None)
 
 
 def _absolute(statement: Statement) -> str:

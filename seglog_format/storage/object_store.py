@@ -186,7 +186,7 @@ def file_system_at(address: str, settings: Mapping[str, str]) -> tuple[FileSyste
         msg = f"seglog: {shown_address(address)} needs fsspec: pip install fsspec, and its dependencies for {scheme}"
         raise UsageError(msg) from error
     except (OSError, ValueError, TypeError) as error:  # ArrowInvalid is a ValueError
-        text = _without_keys(error, address, settings).partition("\n")[0]  # of a library that is missing, one a place
+        text = _without_keys(error, address, settings).partition("\n")[0]  # Arrow adds each place of a missing library
         msg = f"seglog: {shown_address(address)}: {text}{HADOOP if scheme in OF_HADOOP else ''}"
         raise UsageError(msg) from error
 

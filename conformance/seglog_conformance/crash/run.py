@@ -179,8 +179,9 @@ class _Examination:
         """Return all cuts in a random order, of which every other one follows an answer: a new promise."""
         numbers = list(filter(self._may_differ, range(1, len(self._history) + 1)))
         dice.shuffle(numbers)
-        answered = [each for each in numbers if isinstance(self._history.operations[each - 1], Marker)]
-        others = [each for each in numbers if each not in answered]
+        answered, others = list[int](), list[int]()
+        for each in numbers:
+            (answered if isinstance(self._history.operations[each - 1], Marker) else others).append(each)
         return [each for pair in zip_longest(answered, others) for each in pair if each is not None]
 
     def _may_differ(self, number: int) -> bool:

@@ -76,9 +76,9 @@ def command(  # noqa: PLR0913 - an option each
     """Print the records in each PATH that hold PATTERN in their key, their value or a header.
 
     PATH is a log file, a partition directory, a log directory, a directory that holds log directories, or - for a log
-    from standard input. PATTERN is a
-    text; upper and lower case differ. Without --key, --value or --header, all three are searched. TIME is
-    milliseconds or an ISO time. Records of aborted transactions are searched, control records are not.
+    from standard input. PATTERN is a text; upper and lower case differ. Without --key, --value or --header, all three
+    are searched. TIME is milliseconds or an ISO time. Records of aborted transactions are searched, control records are
+    not.
 
     With --output, the batches are copied unchanged, with all their records: every reader of this format reads the
     file. They have to be of one partition. An existing file is never replaced; without a record, none is written.
@@ -135,7 +135,7 @@ class _Search:
         self.is_incomplete = False
         self._wanted, self._options, self._first = wanted, options, first
         self._output = output
-        self._places: list[tuple[Source, int]] = []
+        self._positions: list[tuple[Source, int]] = []
 
     @property
     def is_done(self) -> bool:
@@ -195,8 +195,8 @@ class _Search:
                     self._report(source, str(found))
                 else:
                     self.found += 1
-                    if self._output is not None and self._places[-1:] != [(source, found["position"])]:
-                        self._places.append((source, found["position"]))
+                    if self._output is not None and self._positions[-1:] != [(source, found["position"])]:
+                        self._positions.append((source, found["position"]))
                     yield found
                     if self.is_done:
                         return
@@ -226,9 +226,9 @@ class _Search:
         from seglog_format.doctor.find import batches_at
         from seglog_format.storage.reports import write_new
 
-        if self._output is not None and self._places:
-            write_new(self._output, batches_at(self._places))
-            diagnose(f"wrote {self._output}, {count_text(len(self._places), 'batch')}")
+        if self._output is not None and self._positions:
+            write_new(self._output, batches_at(self._positions))
+            diagnose(f"wrote {self._output}, {count_text(len(self._positions), 'batch')}")
 
     def _report(self, source: Source, text: str) -> None:
         diagnose(text if source.name in text else f"{source.name}: {text}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
+from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import (
     engine_option,
     generation_option,
@@ -81,12 +81,13 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     from seglog_format.cli.output import printable
     from seglog_format.cli.paths import log_directory_at
     from seglog_format.cli.verify import as_object as finding_object
+    from seglog_format.cli.verify import status_of
 
     chosen = replace(_options(**options), engine=settled(engine, [path]))
     passing = PassingOver("partitions")
     directory = log_directory_at(path)
     for recovery, full_scan, losses, faults in _recoveries(path, directory, chosen, passing, write=write):
-        status = max(status, *(UNREADABLE if each.is_unchecked else FINDINGS for each in faults), DONE)
+        status = max(status, *map(status_of, faults), DONE)
         if recovery.plan.changes_log or full_scan.changes_log or recovery.failure or losses.is_loss or losses.missing:
             status = max(status, FINDINGS)
         if as_json:

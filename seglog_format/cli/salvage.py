@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
+from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option
 from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
@@ -61,8 +61,8 @@ def command(
 
     The exit status is 1 if something was not copied, cannot be read in the copy, or is missing by the files beside a
     log; 3 if a limit kept something from being read. An incomplete last batch and zeros at the end of a log are also
-    listed, but are no loss by themselves. If writing fails, DIR holds the segments listed so far, complete,
-    and nothing of any other.
+    listed, but are no loss by themselves. If writing fails, DIR holds the segments listed so far, complete, and nothing
+    of any other.
     """
     from seglog_format import salvage
     from seglog_format.storage.new_directory import directories_for
@@ -117,10 +117,11 @@ def _write_faults(target: Path, *, as_json: bool) -> int:
     from seglog_format.checks.verify import faults_of_logs
     from seglog_format.cli.output import printable
     from seglog_format.cli.verify import as_object as finding_object
+    from seglog_format.cli.verify import status_of
 
     status = DONE
     for fault in faults_of_logs(target):
-        status = max(status, UNREADABLE if fault.is_unchecked else FINDINGS)
+        status = max(status, status_of(fault))
         if as_json:
             write_json(finding_object(fault))
         else:

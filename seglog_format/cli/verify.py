@@ -115,7 +115,7 @@ def command(  # noqa: PLR0913 - an option each
         each = (check(path, advance=add, extent=extent) for path in paths)
         for finding in chain(chain.from_iterable(each), _across(paths)):
             counts[finding.severity.value] += 1
-            status = max(status, UNREADABLE if finding.is_unchecked else FINDINGS if finding.is_failure else DONE)
+            status = max(status, status_of(finding))
             if finding.severity.value in shown:
                 _write(finding, as_json=as_json)
     if not as_json:
@@ -157,6 +157,13 @@ def _write(finding: Finding, *, as_json: bool) -> None:
     from seglog_format.cli.render_findings import finding_text
 
     write_text(finding_text(finding))
+
+
+def status_of(finding: Finding) -> int:
+    """Return the exit status that a finding alone leads to."""
+    if finding.is_unchecked:
+        return UNREADABLE
+    return FINDINGS if finding.is_failure else DONE
 
 
 def as_object(finding: Finding) -> dict[str, Any]:

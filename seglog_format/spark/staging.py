@@ -110,10 +110,10 @@ class Stager:
         partitions = table.column("partition").to_numpy()
         order = np.lexsort((partitions, topics.indices.to_numpy()))  # stable: rows of a partition keep their order
         ordered = table if (order[1:] > order[:-1]).all() else table.take(order)
-        numbers, found = topics.indices.to_numpy()[order], partitions[order]
-        changes = np.flatnonzero((np.diff(numbers) != 0) | (np.diff(found) != 0)) + 1
+        topic_numbers, partition_numbers = topics.indices.to_numpy()[order], partitions[order]
+        changes = np.flatnonzero((np.diff(topic_numbers) != 0) | (np.diff(partition_numbers) != 0)) + 1
         for start, end in zip([0, *changes], [*changes, len(order)], strict=True):
-            key = topics.dictionary[int(numbers[start])].as_py(), int(found[start])
+            key = topics.dictionary[int(topic_numbers[start])].as_py(), int(partition_numbers[start])
             self._write(key, ordered.slice(start, end - start).drop(["topic", "partition"]))
 
     def _write(self, key: tuple[str, int], rows: pa.Table) -> None:

@@ -56,9 +56,8 @@ def prove(options: argparse.Namespace) -> Outcome:
             if counts["states"] >= options.count:
                 break
             seeds = range(start, start + options.workers * len(WAYS))
-            for (seed, judged), (profile, piece) in zip(
-                pool.map(judged_of, seeds), WAYS * options.workers, strict=True
-            ):
+            results = pool.map(judged_of, seeds)
+            for (seed, judged), (profile, piece) in zip(results, WAYS * options.workers, strict=True):
                 counts.update({"histories": 1, **judged.counts})
                 by_way[f"{profile} {piece}"] += judged.counts["states"]
                 for failure in judged.failures:

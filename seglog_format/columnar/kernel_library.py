@@ -174,11 +174,9 @@ def find_library() -> KernelLibrary | str:
         if isinstance(found, KernelLibrary):
             return found
         reasons += [found] if found else []
-    return (
-        f"the library of compiled kernels is refused: {reasons[-1]} (seglog warm makes another)"
-        if reasons
-        else NONE_HERE
-    )
+    if not reasons:
+        return NONE_HERE
+    return f"the library of compiled kernels is refused: {reasons[-1]} (seglog warm makes another)"
 
 
 def library() -> KernelLibrary | None:

@@ -153,10 +153,8 @@ class Examination:
     def _replicas(self) -> dict[str, list[Path]]:
         """The partition directories of each name."""
         found: dict[str, list[Path]] = {}
-        for given in self._inputs:
-            for entry in given.entries():
-                if not entry.name.state:
-                    found.setdefault(entry.path.name, []).append(entry.path)
+        for entry in (each for given in self._inputs for each in given.entries() if not each.name.state):
+            found.setdefault(entry.path.name, []).append(entry.path)
         return found
 
     def _of_open(self, entry: PartitionEntry, directory: LogDirectory) -> Iterator[Statement]:

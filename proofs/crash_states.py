@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.crash.history import PAGE, SECTOR
 from seglog_conformance.crash.recording import missing
-from seglog_conformance.crash.run import Options, judge
+from seglog_conformance.crash.run import Options, examine
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.toolchains import child_processes
 
@@ -25,7 +25,7 @@ from proofs.power.plants import NOT_NOTICED, Plant, plants
 if TYPE_CHECKING:
     import argparse
 
-    from seglog_conformance.crash.run import Failure, Judged
+    from seglog_conformance.crash.run import Failure, Result
 
 WAYS: Final = (("posix", SECTOR), ("posix", PAGE), ("ext4-ordered", PAGE))
 STATES_OF_A_PLANT: Final = 400
@@ -56,11 +56,11 @@ def prove(options: argparse.Namespace) -> Outcome:
             if counts["states"] >= options.count:
                 break
             seeds = range(start, start + options.workers * len(WAYS))
-            results = pool.map(judged_of, seeds)
-            for (seed, judged), (profile, piece) in zip(results, WAYS * options.workers, strict=True):
-                counts.update({"histories": 1, **judged.counts})
-                by_way[f"{profile} {piece}"] += judged.counts["states"]
-                for failure in judged.failures:
+            results = pool.map(result_of, seeds)
+            for (seed, result), (profile, piece) in zip(results, WAYS * options.workers, strict=True):
+                counts.update({"histories": 1, **result.counts})
+                by_way[f"{profile} {piece}"] += result.counts["states"]
+                for failure in result.failures:
                     failures.append(_line(failure, seed))
                     print(failures[-1], file=sys.stderr, flush=True)
     facts = {
@@ -71,9 +71,9 @@ def prove(options: argparse.Namespace) -> Outcome:
     return Outcome(facts, failures)
 
 
-def judged_of(seed: int) -> tuple[int, Judged]:
+def result_of(seed: int) -> tuple[int, Result]:
     """Judge one history of the writer; its number says which states."""
-    return seed, judge(process(), seed, way_of(seed))
+    return seed, examine(process(), seed, way_of(seed))
 
 
 def way_of(seed: int, **options: bool) -> Options:
@@ -92,10 +92,10 @@ def noticed(plant: Plant, *, first: int, most: int) -> dict[str, object] | None:
     """Judge histories with a fault, under POSIX, until one notices it; None if none does."""
     states = 0
     for seed in range(first, first + most):
-        judged = judge(process(plant), seed, Options(stops=True, states=STATES_OF_A_PLANT, most=20))
-        states += judged.counts["states"]
-        if judged.failures:
-            failure = judged.failures[0]
+        result = examine(process(plant), seed, Options(stops=True, states=STATES_OF_A_PLANT, most=20))
+        states += result.counts["states"]
+        if result.failures:
+            failure = result.failures[0]
             return {"history": seed, "states": states, "noticed": _line(failure, seed), "lost": list(failure.lost)}
     return None
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.walking import each_of
 from seglog_conformance.crash import recording as recordings
-from seglog_conformance.crash.judge import Seen
+from seglog_conformance.crash.promises import Seen
 from seglog_conformance.crash.recording import DEVICE, LIBRARY, RecordingError, missing, recording
-from seglog_conformance.crash.run import Failure, Options, judge, write_failure
+from seglog_conformance.crash.run import Failure, Options, examine, write_failure
 from seglog_conformance.process import Command, ProcessTestee
 
 from proofs.crash_states import process
@@ -96,7 +96,7 @@ def test_every_change_is_recorded_in_order_with_its_syncs_and_mapped_pages(tmp_p
 @pytest.mark.usefixtures("recorded")
 def test_the_writer_keeps_its_promises_on_a_sample_and_every_line_fits_the_protocol() -> None:
     command = Command(arguments=(sys.executable, "-m", "seglog_conformance.reference"))
-    result = judge(ProcessTestee("reference", command, strict=True), 1, FEW)
+    result = examine(ProcessTestee("reference", command, strict=True), 1, FEW)
     assert [failure.text for failure in result.failures] == []
     assert result.counts["states"] >= FEW.states
     assert result.counts["controls with complaints"] == 0
@@ -105,7 +105,7 @@ def test_the_writer_keeps_its_promises_on_a_sample_and_every_line_fits_the_proto
 @pytest.mark.usefixtures("recorded")
 def test_a_planted_omission_is_found_and_shrunk_to_the_lost_operation(tmp_path: Path) -> None:
     plant = next(plant for plant in plants() if plant.name == "a truncation is not synced")
-    failure, *_ = judge(process(plant), 1, Options(stops=True)).failures
+    failure, *_ = examine(process(plant), 1, Options(stops=True)).failures
     assert failure.lost[0].split()[1] == "truncate"
     write_failure(failure, tmp_path / "failure")
     assert (tmp_path / "failure" / "state" / "topic-0").is_dir()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from helpers.walking import each_of
 from seglog_conformance.crash.history import History, Marker, Naming, Resize, Sync, Write, read_history
-from seglog_conformance.crash.judge import ONE_MORE, Seen, complaints
 from seglog_conformance.crash.profiles import Cut
+from seglog_conformance.crash.promises import ONE_MORE, Seen, complaints
 from seglog_conformance.crash.states import Disk
 from seglog_conformance.crash.workload import ANSWERED, CALLED, Batch, Promise, Step, promised
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from seglog_format import Engine, open_partition, rebuild_indexes, recover, verify
 from seglog_format.cli.main import run
 from seglog_format.cli.options import ENGINES, settled
-from seglog_format.columnar.kernel_library import NONE_HERE
+from seglog_format.columnar.kernel_library import NOT_COMPILED
 from seglog_format.engine import choice
 from seglog_format.engine.choice import COLUMNAR_SIZE, choose
 from seglog_format.engine.columnar import _loading
@@ -68,7 +68,7 @@ def test_where_kernels_are_not_compiled_the_plain_engine_reads_and_one_line_says
     partition: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(choice, "COLUMNAR_SIZE", 0)
-    for lack, count in ((NONE_HERE, 1), (choice.NOT_INSTALLED, 0)):
+    for lack, count in ((NOT_COMPILED, 1), (choice.NOT_INSTALLED, 0)):
         monkeypatch.setattr(choice, "lacking", lambda lack=lack: lack)
         for _ in range(2):
             assert run(["verify", str(partition)]) == 0

@@ -207,15 +207,15 @@ def _control(reads: Family, to: Repairs) -> None:
     """Control records of a quorum that cannot be read stop neither recovery nor a read."""
     leader = kraft("LEADER_CHANGE", LEADER_CHANGE, 0)
 
-    def odd(key: bytes | None, value: bytes | None) -> Batch:
+    def control(key: bytes | None, value: bytes | None) -> Batch:
         return Batch(base=1, recs=(Rec(key=key, value=value),), attributes=CONTROL, leader_epoch=3)
 
     later = Batch(base=2, leader_epoch=3)
     for name, unit in (
-        ("of-type-9", odd(control_key(9), b"\xff")),
-        ("without-a-value", odd(control_key(2), None)),
-        ("cut-short", odd(control_key(2), LEADER_CHANGE[:3])),
-        ("of-version-minus-1", odd(control_key(2), struct.pack(">h", -1) + LEADER_CHANGE[2:])),
+        ("of-type-9", control(control_key(9), b"\xff")),
+        ("without-a-value", control(control_key(2), None)),
+        ("cut-short", control(control_key(2), LEADER_CHANGE[:3])),
+        ("of-version-minus-1", control(control_key(2), struct.pack(">h", -1) + LEADER_CHANGE[2:])),
     ):
         kept = segment([leader, unit, later])
         to.recover(
@@ -227,7 +227,7 @@ def _control(reads: Family, to: Repairs) -> None:
             3,
         )
     for name, value in (("cut-short", LEADER_CHANGE[:3]), ("of-version-minus-1", struct.pack(">h", -1))):
-        kept = segment([leader, replace(odd(control_key(2), value), producer_id=9, producer_epoch=2), later])
+        kept = segment([leader, replace(control(control_key(2), value), producer_id=9, producer_epoch=2), later])
         to.recover(
             f"quorum-record-of-a-producer-{name}-stays",
             "By the specification, a control record of a producer that is no end marker stays, whatever is in it.",
@@ -238,7 +238,7 @@ def _control(reads: Family, to: Repairs) -> None:
             modes="t",
         )
     for name, isolation in (("uncommitted", "read_uncommitted"), ("committed", "read_committed")):
-        units = [leader, odd(control_key(9), b"\xff"), later]
+        units = [leader, control(control_key(9), b"\xff"), later]
         reads.add(
             f"control-of-an-unknown-type-{name}",
             "read",

@@ -337,8 +337,8 @@ def _recoveries(to: Repairs) -> None:
         )
     ends = should("SEG-RCV-008")
     for name, number in (("6", 6), ("32767", 2**15 - 1)):
-        odd = replace(marker("COMMIT", 1), recs=(Rec(key=control_key(number), value=marker_value(7)),))
-        kept = segment([data(0, b"a"), odd, Batch(base=2)])
+        control = replace(marker("COMMIT", 1), recs=(Rec(key=control_key(number), value=marker_value(7)),))
+        kept = segment([data(0, b"a"), control, Batch(base=2)])
         why = "By the specification, a control record of an unknown type stays."
         to.recover(f"marker-of-type-{name}-stays", why, ends, kept, {**kept, **epochs((0, 0), (3, 1))}, 3, modes="t")
     packed = replace(marker("ABORT", 1), codec="snappy", stored=b"no snappy")

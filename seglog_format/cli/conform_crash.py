@@ -58,23 +58,23 @@ def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
     try:
         with progress("Judging", options["states"]) as advance:
             make = partial(process_of, wanted, builder_of(options))
-            judged = run(make, options["seed"], how, states=options["states"], on_judged=advance)
+            result = run(make, options["seed"], how, states=options["states"], on_states=advance)
     except (RecordingError, StartError, WorkloadError) as error:
         raise UsageError(str(error)) from error
-    for number, failure in enumerate(judged.failures, 1):
+    for number, failure in enumerate(result.failures, 1):
         if options["output"] is not None:
             write_failure(failure, options["output"] / f"{number}-{failure.kind.replace(' ', '-')}")
     if options["as_json"]:
-        write_json({"counts": dict(judged.counts), "failures": [_line(failure) for failure in judged.failures]})
+        write_json({"counts": dict(result.counts), "failures": [_line(failure) for failure in result.failures]})
     else:
-        for failure in judged.failures:
+        for failure in result.failures:
             write_text(printable(_text(failure)))
-        counts = judged.counts
+        counts = result.counts
         write_text(
             f"{wanted.name}: {counts['states']} states of {counts['histories']} histories under {how.profile}, "
-            f"{counts['failures']} failures of {len(judged.failures)} kinds"
+            f"{counts['failures']} failures of {len(result.failures)} kinds"
         )
-    return FINDINGS if judged.failures else 0
+    return FINDINGS if result.failures else 0
 
 
 def _line(failure: Failure) -> dict[str, object]:

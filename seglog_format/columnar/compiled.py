@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from seglog_format.columnar.kernel_library import KernelLibrary, compiles_here, find_library
+from seglog_format.columnar.kernel_library import KernelLibrary, compiles_in_process, find_library
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 FunctionT = TypeVar("FunctionT", bound="Callable[..., Any]")
-FOUND: Final = None if compiles_here() else find_library()
+FOUND: Final = None if compiles_in_process() else find_library()
 LIBRARY: Final = FOUND if isinstance(FOUND, KernelLibrary) else None
 
 __all__ = [

@@ -54,7 +54,7 @@ PASSED: Final = {
 NUMBER_COUNTS: Final = {"Bytes": 2, "Numbers": 2, "Table": 3}
 RESULTS: Final = {"int": "native({})", "bool": "native({}) != 0", "None": "native({})"}
 
-NONE_HERE: Final = (
+NOT_COMPILED: Final = (
     "compiled kernels are not here (pip install 'seglog-format[compile]' and then seglog warm make them for this "
     "machine; a wheel for Linux on x86-64 has them)"
 )
@@ -140,7 +140,7 @@ def processor_level() -> str:
     return next(level for level, needed in LEVELS.items() if needed <= flags)
 
 
-def compiles_here() -> bool:
+def compiles_in_process() -> bool:
     """Return whether the environment asks for kernels that are compiled in the process."""
     return os.environ.get(ENVIRONMENT) == "jit"
 
@@ -175,11 +175,11 @@ def find_library() -> KernelLibrary | str:
             return found
         reasons += [found] if found else []
     if not reasons:
-        return NONE_HERE
+        return NOT_COMPILED
     return f"the library of compiled kernels is refused: {reasons[-1]} (seglog warm makes another)"
 
 
 def library() -> KernelLibrary | None:
     """Return the library that this process uses; None if its kernels are compiled in the process, or not at all."""
-    found = None if compiles_here() else find_library()
+    found = None if compiles_in_process() else find_library()
     return found if isinstance(found, KernelLibrary) else None

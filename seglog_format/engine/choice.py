@@ -8,7 +8,6 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.columnar.kernel_library import compiles_here, find_library
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -115,7 +114,9 @@ def lacking() -> str | None:
     """Return what the columnar engine lacks here: a package, or kernels that were compiled; None if nothing."""
     if any(find_spec(name) is None for name in NEEDED):
         return NOT_INSTALLED
-    found = None if compiles_here() else find_library()
+    from seglog_format.columnar.kernel_library import compiles_in_process, find_library  # noqa: PLC0415 - JSON
+
+    found = None if compiles_in_process() else find_library()
     return found if isinstance(found, str) else None
 
 

@@ -25,7 +25,7 @@ from seglog_format.columnar.kernel_library import (
     LEVELS,
     LINKED,
     MANIFEST,
-    NONE_HERE,
+    NOT_COMPILED,
     UNLINKED,
     KernelLibrary,
     find_library,
@@ -150,7 +150,7 @@ def test_what_is_no_library_is_refused(copies: Path) -> None:
 
 @pytest.mark.parametrize("is_stale", [False, True])
 def test_without_a_library_nothing_is_compiled_and_one_line_says_how_to_get_one(tmp_path: Path, is_stale: bool) -> None:  # noqa: FBT001 - a parameter
-    kernels, line = tmp_path / "kernels", NONE_HERE
+    kernels, line = tmp_path / "kernels", NOT_COMPILED
     if is_stale:
         shutil.copytree(DIRECTORY, kernels)
         change(kernels, sources={"reader": "0"})

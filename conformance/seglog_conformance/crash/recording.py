@@ -100,11 +100,11 @@ def recording(scratch: Path, *, sync_seconds: float = 0.0) -> Iterator[Recording
         "seglog_conformance.crash.recorder",
         *map(str, (directory, root, log, sync_seconds)),
     ]
-    told = scratch / "recorder.txt"
-    with told.open("wb") as output:
+    said = scratch / "recorder.txt"
+    with said.open("wb") as output:
         child = start(command, directory=NOWHERE, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:
-        _wait_for(child, root, told)
+        _wait_for(child, root, said)
         opened = Recording(root, log)
         try:
             yield opened
@@ -119,11 +119,11 @@ def recording(scratch: Path, *, sync_seconds: float = 0.0) -> Iterator[Recording
         child.wait()
 
 
-def _wait_for(child: subprocess.Popen[bytes], root: Path, told: Path) -> None:
+def _wait_for(child: subprocess.Popen[bytes], root: Path, said: Path) -> None:
     end = time.monotonic() + MOUNT_SECONDS
     while not os.path.ismount(root):
         if child.poll() is not None or time.monotonic() > end:
-            lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = said.read_text(encoding="utf-8", errors="replace").splitlines()
             lines = lines or [f"not mounted within {MOUNT_SECONDS:g} s"]
             msg = f"the recording file system does not start: {lines[-1]}"
             raise RecordingError(msg)

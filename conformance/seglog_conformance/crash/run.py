@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.crash.history import PAGE, Marker, Sync
-from seglog_conformance.crash.judge import complaints, look
 from seglog_conformance.crash.profiles import PROFILES
+from seglog_conformance.crash.promises import complaints, look
 from seglog_conformance.crash.recording import recording
 from seglog_conformance.crash.states import Disk
 from seglog_conformance.crash.workload import ANSWERED, Workload, WorkloadError, promised
@@ -25,7 +25,7 @@ from seglog_conformance.protocol import LIVE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seglog_conformance.crash.judge import Complaints, Seen
+    from seglog_conformance.crash.promises import Complaints, Seen
     from seglog_conformance.crash.states import State
     from seglog_conformance.crash.workload import Promise
     from seglog_conformance.registry import Builder, Listed
@@ -87,7 +87,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Judged:
+class Result:
     """The outcome of one history.
 
     Attributes:
@@ -116,7 +116,7 @@ def process_of(wanted: Listed, builder: Builder) -> ProcessTestee:
     return testee
 
 
-def judge(testee: ProcessTestee, seed: int, options: Options) -> Judged:
+def examine(testee: ProcessTestee, seed: int, options: Options) -> Result:
     """Record one history, and judge the states after a power cut at each of its operations.
 
     Raises:
@@ -140,7 +140,7 @@ class _Examination:
         self._seed = seed
         self._options = options
         self._root = scratch / "state"
-        self._judged = Judged()
+        self._result = Result()
         self._seen: dict[str, Seen] = {}
         with recording(scratch, sync_seconds=SYNC_SECONDS) as recorded:
             self._workload = Workload(testee, recorded, random.Random(f"{seed} work"))  # noqa: S311 - not a secret
@@ -152,15 +152,15 @@ class _Examination:
         self._disk = Disk(self._history, options.profile)
         self._batches = [batch for step in self._workload.steps for batch in step.batches]
 
-    def run(self) -> Judged:
+    def run(self) -> Result:
         """Judge all states."""
         features = self._testee.start().features
         self._sends_again = "duplicates" in features.get(LIVE, ())
-        counts, dice = self._judged.counts, random.Random(f"{self._seed} states")  # noqa: S311 - not a secret
+        counts, dice = self._result.counts, random.Random(f"{self._seed} states")  # noqa: S311 - not a secret
         counts["operations"] = len(self._history)
         asked: set[tuple[str, Promise]] = set()
         for number in self._numbers(dice):
-            if len(self._seen) >= self._options.states or (self._options.stops and self._judged.failures):
+            if len(self._seen) >= self._options.states or (self._options.stops and self._result.failures):
                 break
             cut = self._disk.cut(number)
             promise = promised(self._workload.steps, (event for at, event in self._history.markers if at < number))
@@ -171,9 +171,9 @@ class _Examination:
             for state in self._disk.states(cut, self._options.most, dice):
                 if (state.digest, promise) not in asked:
                     asked.add((state.digest, promise))
-                    self._judge(state, promise, control, usual)
+                    self._examine(state, promise, control, usual)
         counts["verdicts"], counts["states"] = len(asked), len(self._seen)
-        return self._judged
+        return self._result
 
     def _numbers(self, dice: random.Random) -> list[int]:
         """Return all cuts in a random order, of which every other one follows an answer: a new promise."""
@@ -194,18 +194,18 @@ class _Examination:
             case _:
                 return True
 
-    def _judge(self, state: State, promise: Promise, control: State, usual: Complaints) -> None:
-        told = complaints(self._look(state), promise)
-        for kind in sorted(told.keys() - usual.keys()):
-            self._judged.counts["failures"] += 1
-            if any(failure.kind == kind for failure in self._judged.failures):
+    def _examine(self, state: State, promise: Promise, control: State, usual: Complaints) -> None:
+        found = complaints(self._look(state), promise)
+        for kind in sorted(found.keys() - usual.keys()):
+            self._result.counts["failures"] += 1
+            if any(failure.kind == kind for failure in self._result.failures):
                 continue
 
             def still_fails(other: State, kind: str = kind) -> bool:
                 return kind in complaints(self._look(other), promise)
 
             shrunk = self._disk.shrunk(state, still_fails)
-            self._judged.failures.append(self._failure(kind, shrunk, promise, control))
+            self._result.failures.append(self._failure(kind, shrunk, promise, control))
 
     def _look(self, state: State) -> Seen:
         """Return what the implementation does on a state; it is asked once for each content."""
@@ -237,8 +237,8 @@ class _Examination:
 
 
 def run(
-    make: Callable[[], ProcessTestee], seed: int, options: Options, *, states: int, on_judged: Callable[[int], None]
-) -> Judged:
+    make: Callable[[], ProcessTestee], seed: int, options: Options, *, states: int, on_states: Callable[[int], None]
+) -> Result:
     """Judge one history after the other, until so many states are judged.
 
     Args:
@@ -246,16 +246,16 @@ def run(
         seed: of the first history.
         options: how they are judged.
         states: number of states after which no history begins.
-        on_judged: called with the number of states so far.
+        on_states: called with the number of states so far.
     """
-    total = Judged()
+    total = Result()
     while total.counts["states"] < states:
-        judged = judge(make(), seed, options)
+        result = examine(make(), seed, options)
         seed += 1
-        total.counts.update({"histories": 1, **judged.counts})
+        total.counts.update({"histories": 1, **result.counts})
         known = {failure.kind for failure in total.failures}
-        total.failures += [failure for failure in judged.failures if failure.kind not in known]
-        on_judged(total.counts["states"])
+        total.failures += [failure for failure in result.failures if failure.kind not in known]
+        on_states(total.counts["states"])
     return total
 
 
@@ -276,5 +276,5 @@ def write_failure(failure: Failure, directory: Path) -> None:
     lost = set(failure.lost)
     marked = [f"{'LOST ' if text in lost else '     '}{text}\n" for text in failure.operations]
     (directory / "operations.txt").write_text("".join(marked), encoding="utf-8")
-    told = {name: value for name, value in asdict(failure).items() if name not in {"files", "operations"}}
-    (directory / "failure.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    found = {name: value for name, value in asdict(failure).items() if name not in {"files", "operations"}}
+    (directory / "failure.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

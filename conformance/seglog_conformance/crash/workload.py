@@ -28,7 +28,7 @@ ACTIONS: Final = {"append": 50, "flush": 10, "roll": 5, "checkpoint": 4, "retain
 """Actions on an open log, with their weights."""
 REMOVING: Final = {"append": 40, "flush": 4, "roll": 15, "retain": 5}
 """Actions of a history whose retention removes several segments at once."""
-LIVES: Final = (1, 2, 2, 3)
+STARTS: Final = (1, 2, 2, 3)
 STEPS: Final = (3, 6, 10)
 MANY_STEPS: Final = (15, 20)
 SECONDS: Final = 30.0
@@ -153,7 +153,7 @@ def open_transactions(batches: Iterable[Batch]) -> dict[int, int]:
 
 
 class Workload:
-    """Drives an implementation through some lives of a log.
+    """Drives an implementation through some starts of a log.
 
     Args:
         testee: the adapter's process.
@@ -180,18 +180,18 @@ class Workload:
             WorkloadError: the implementation refused a step, or gave offsets that are not next.
         """
         self._can = set(start(self._testee).features.get(LIVE, ()))
-        lives = self._dice.choice(LIVES)
-        for life in range(lives):
+        starts = self._dice.choice(STARTS)
+        for life in range(starts):
             self._do(Step("open"), config=self.config)
             if life and self._dice.random() < 0.4:  # noqa: PLR2004 - share; of what the life before has left
                 self._do(Step("flush", is_flushed=True))
             for _ in range(self._dice.choice(MANY_STEPS if self._removes else STEPS)):
                 self._act()
-            if self._dice.random() < (0.5 if life < lives - 1 else 0.7):
+            if self._dice.random() < (0.5 if life < starts - 1 else 0.7):
                 self._do(Step("close", is_flushed=True))
-                if life < lives - 1 and "truncate" in self._can and self._dice.random() < 0.6:  # noqa: PLR2004 - share
+                if life < starts - 1 and "truncate" in self._can and self._dice.random() < 0.6:  # noqa: PLR2004 - share
                     self._truncate()
-            if life < lives - 1:
+            if life < starts - 1:
                 self._testee.kill()
                 start(self._testee)
 

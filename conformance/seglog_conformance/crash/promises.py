@@ -169,26 +169,26 @@ def _of_appends(seen: Seen) -> Complaints:
 
 
 def _compared(found: Records, wanted: Sequence[tuple[int, str]], promise: Promise) -> Complaints:
-    told: Complaints = {}
+    broken: Complaints = {}
     known = {value: offset for batch in promise.batches for offset, value in batch.records}
     expected = dict(wanted)
     for offset, value in found:
         if value not in known:
-            told["never written"] = f"the record at offset {offset} was never written"
+            broken["never written"] = f"the record at offset {offset} was never written"
         elif known[value] != offset:
-            told["at another offset"] = f"the record of offset {known[value]} is delivered at offset {offset}"
+            broken["at another offset"] = f"the record of offset {known[value]} is delivered at offset {offset}"
     if twice := [value for value, count in Counter(value for _, value in found).items() if count > 1]:
-        told["twice"] = f"{len(twice)} records are delivered more than once"
+        broken["twice"] = f"{len(twice)} records are delivered more than once"
     missing = sorted(expected.keys() - {offset for offset, _ in found})
     for kind, lost in (
         ("loses what was flushed", [offset for offset in missing if offset < promise.acknowledged]),
         ("hole", [offset for offset in missing if offset >= promise.acknowledged]),
     ):
         if lost:
-            told[kind] = f"the record at offset {lost[0]} is not delivered, and the log goes on behind it"
+            broken[kind] = f"the record at offset {lost[0]} is not delivered, and the log goes on behind it"
     if [offset for offset, _ in found] != sorted(offset for offset, _ in found):
-        told["order"] = "the offsets of the records do not ascend"
-    return told
+        broken["order"] = "the offsets of the records do not ascend"
+    return broken
 
 
 def _committed(kept: Sequence[Batch], log_start: int) -> Records:

@@ -131,7 +131,7 @@ def test_every_fate_says_why() -> None:
     fates = plan(segments((100, HOUR_MS), (100, 0), (100, 0)), LogConfig(retention_ms=MINUTE_MS)).fates
     assert [fate.explanation for fate in fates] == [
         "it is 3600000 ms old, 60000 ms are kept",
-        "the next segment begins at 20, the log at 0; no limit of size; it is 0 ms old, 60000 ms are kept",
+        "it is 0 ms old, 60000 ms are kept; no limit of size; the next segment begins at 20, the log at 0",
         "segment 10 before it is kept",
     ]
     with pytest.raises(UsageError):
@@ -141,6 +141,10 @@ def test_every_fate_says_why() -> None:
 def test_long_times_are_said_in_days_too() -> None:
     fates = plan(segments((100, 60 * HOUR_MS), (100, 0)), LogConfig(retention_ms=24 * HOUR_MS)).fates
     assert fates[0].explanation == "it is 216000000 ms (2.5 days) old, 86400000 ms (1 day) are kept"
+    fates = plan(segments((100, -60 * HOUR_MS), (100, 0)), LogConfig(retention_ms=24 * HOUR_MS)).fates
+    assert fates[0].explanation.startswith(
+        "its newest record is 216000000 ms (2.5 days) in the future, 86400000 ms (1 day) are kept;"
+    )
 
 
 def model(rows: list[RetainedSegment], config: LogConfig, start: int) -> list[int]:

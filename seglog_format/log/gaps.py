@@ -115,6 +115,15 @@ class Gap:
             at, "SEG-PDR-024", expected=expected, found=f"no whole entry from {self.first_offset} on"
         )
 
+    @property
+    def undecided(self) -> CorruptRecordError:
+        """The error for a reader of committed records, if a transaction was open where the offsets are missing."""
+        at, expected = (
+            Location(self.path, self.position, "offset"),
+            "no transaction that is open where offsets are lost",
+        )
+        return CorruptRecordError(at, "SEG-LKP-012", expected=expected, found=f"one before {self.missing}")
+
     def __str__(self) -> str:
         return f"{self.path}: {self.span_text}"
 
@@ -407,6 +416,19 @@ class GapWatch:
             gap = None if self.is_compacted else with_snapshot(self.listing, gap)
         _report(on_gap, gap)
 
+    def lost_before(self, base_offset: int, reached: int) -> Gap | None:
+        """Return what is lost before a segment; None if nothing above the log start is, or if compaction removed it.
+
+        Args:
+            base_offset: of the segment.
+            reached: first offset after the entries that were read before it.
+        """
+        found: list[Gap] = []
+        if reached < base_offset > self._log_start_offset and base_offset > self.listing.base_offsets[0]:
+            before = self.listing.base_offsets.index(base_offset) - 1
+            self.at_border(found.append, self.listing.base_offsets[before], reached, base_offset)
+        return next((gap for gap in found if gap.is_loss), None)
+
     def gaps(self, reached: Mapping[int, int]) -> list[Gap]:
         """Return the offsets that are missing before the first segment, and after some of the segments.
 
@@ -502,6 +524,10 @@ class Watched:
         """What is missing before the first segment and after the last one; not what is in a remote store."""
         last = {base: base for base in self.listing.base_offsets[-1:]}
         return tuple(gap for gap in self._gap_watch.gaps(last) if gap.is_loss)
+
+    def lost_before(self, base_offset: int, reached: int) -> Gap | None:
+        """Return what is lost before a segment, as `GapWatch.lost_before` does."""
+        return self._gap_watch.lost_before(base_offset, reached)
 
     @property
     def _tiered_text(self) -> str:

@@ -348,7 +348,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
     @cached_property
     def transactions(self) -> Transactions:
         """The transactions of the log; the whole log is read for them at first use."""
-        return scan_transactions(self.segments, self.log_start_offset)
+        return scan_transactions(self.segments, self.log_start_offset, self.lost_before)
 
     def aborted_transactions(self) -> tuple[AbortedTxn, ...]:
         """Return the aborted transactions, in the order of their markers, up to the first damage of the log."""

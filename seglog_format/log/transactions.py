@@ -21,11 +21,14 @@ from seglog_format.model import END_MARKER_TYPES, AbortedTxn, ControlRecordType
 from seglog_format.names import FileKind, segment_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from seglog_format.log.gaps import Gap
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import BatchHeader, Frame
 
+    LostBefore = Callable[[int, int], Gap | None]
+    """Finds what is lost before a segment, by its base offset and the offset that was reached before it."""
 
 VERSION: Final = 0
 """Version of a transaction index entry."""
@@ -121,15 +124,22 @@ def _last_offset(transaction: AbortedTxn) -> int:
     return transaction.last_offset
 
 
-def read_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
+def read_transactions(
+    segments: Sequence[LogSegment], log_start_offset: int = 0, lost_before: LostBefore | None = None
+) -> Transactions:
     """Return the transactions of segments from their logs alone; remote logs are also read whole."""
     found = Transactions(end_offset=log_start_offset)
-    read_on(found, segments, log_start_offset)
+    read_on(found, segments, log_start_offset, lost_before=lost_before)
     return found
 
 
 def read_on(
-    found: Transactions, segments: Sequence[LogSegment], log_start_offset: int, *, needs_index: bool = False
+    found: Transactions,
+    segments: Sequence[LogSegment],
+    log_start_offset: int,
+    *,
+    needs_index: bool = False,
+    lost_before: LostBefore | None = None,
 ) -> bool:
     """Apply the entries of segments, up to the first damage.
 
@@ -138,12 +148,18 @@ def read_on(
         segments: in order.
         log_start_offset: damage in segments that end below it is ignored.
         needs_index: stop at an ABORT marker in a segment whose transaction index is lost.
+        lost_before: finds what is lost before a segment, where a transaction that is open may have ended; None to take
+            every such transaction for one that goes on.
 
     Returns:
         False if reading stopped at such a marker.
     """
     for segment in segments:
         try:
+            if lost_before is not None and found.open_offsets:
+                gap = lost_before(segment.base_offset, found.end_offset)
+                if gap is not None:
+                    raise gap.undecided
             segment.source.expect(0, None)
             for frame in segment.ordered_frames():
                 marker = end_marker(segment, frame)
@@ -179,16 +195,19 @@ def end_marker(segment: LogSegment, frame: Frame) -> ControlRecordType | None:
 # -- the transactions of a whole log, part of which may be in a remote store (chapters 46 and 60) ----------------------
 
 
-def scan_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
+def scan_transactions(
+    segments: Sequence[LogSegment], log_start_offset: int = 0, lost_before: LostBefore | None = None
+) -> Transactions:
     """Read the headers and end markers of a log from its first entry to its end, or to the first damage.
 
     Every checksum is verified: a damaged header would change which transactions are open. Of remote segments only the
     transaction indexes are read, and of the last one before a gap the producer snapshot. If one of these files is lost,
-    the log is read.
+    the log is read. Reading also ends at lost offsets in which a transaction may have ended.
 
     Args:
         segments: in order.
         log_start_offset: records below are hidden, and so is damage in segments that end below it.
+        lost_before: as for `read_on`.
 
     Raises:
         UsageError: a remote store does not answer, or a decryption key is missing.
@@ -196,9 +215,11 @@ def scan_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0)
     local = local_segments(segments)
     if len(local) < len(segments):
         found = indexed_transactions(segments, log_start_offset)
-        if found.damage is not None or read_on(found, local, log_start_offset, needs_index=True):
+        if found.damage is not None or read_on(
+            found, local, log_start_offset, needs_index=True, lost_before=lost_before
+        ):
             return found
-    return read_transactions(segments, log_start_offset)
+    return read_transactions(segments, log_start_offset, lost_before)
 
 
 def indexed_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:

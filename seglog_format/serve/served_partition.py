@@ -171,7 +171,7 @@ class ServedTransactions:
         if self._is_sure:
             self._is_sure = self.found.damage is None and self._agrees(partition)
         if not self._is_sure:
-            self.found = scan_transactions(partition.segments, partition.log_start_offset)
+            self.found = scan_transactions(partition.segments, partition.log_start_offset, partition.lost_before)
         return self.found
 
     def _agrees(self, partition: Partition) -> bool:
@@ -179,7 +179,7 @@ class ServedTransactions:
         since = self.found.end_offset
         new = [segment for segment in partition.segments if segment.allowed.last >= since]
         try:
-            if not all(self._read(segment) for segment in new):
+            if not all(self._read(segment, partition) for segment in new):
                 return False
         except FormatError:
             return False
@@ -193,8 +193,10 @@ class ServedTransactions:
         found = [(each.producer_id, each.first_offset, each.last_offset) for each in self.found.aborted[known:]]
         return listed == found
 
-    def _read(self, segment: LogSegment) -> bool:
-        """Read headers and markers of one segment; return False if it is damaged."""
+    def _read(self, segment: LogSegment, partition: Partition) -> bool:
+        """Read headers and markers of one segment; return False if it is damaged, or a transaction before it is."""
+        if self.found.open_offsets and partition.lost_before(segment.base_offset, self.found.end_offset):
+            return False
         for frame in _transactional(segment, self.found.end_offset):
             marker = end_marker(segment, frame) if frame.header.is_control else None
             if self._has_tiered and lacks_index(segment, marker):

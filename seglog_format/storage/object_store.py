@@ -29,6 +29,8 @@ OF_ARROW: Final = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs
 """Schemes that Arrow reads; fsspec reads all others."""
 OF_HADOOP: Final = frozenset({"hdfs", "viewfs"})
 HADOOP: Final = "; this needs Hadoop: set JAVA_HOME, HADOOP_HOME and CLASSPATH (hadoop classpath --glob), or mount it"
+MAX_SILENCE: Final = 5
+"""Seconds for which a store of S3 may send nothing. Arrow's library makes three attempts."""
 MAX_OPEN: Final = 64
 """Maximum number of open files of a store."""
 KEYS: Final = ("access_key", "secret_key")
@@ -177,7 +179,7 @@ def file_system_at(address: str, settings: Mapping[str, str]) -> tuple[FileSyste
     try:
         if scheme in OF_ARROW:
             files, root = FileSystem.from_uri(_with_settings(scheme, rest, settings))
-            return files, root.rstrip("/")
+            return _with_timeouts(files) if scheme == "s3" else files, root.rstrip("/")
         fsspec = import_module("fsspec")  # an optional dependency, only for such addresses
 
         files, root = fsspec.url_to_fs(address, **settings)
@@ -189,6 +191,12 @@ def file_system_at(address: str, settings: Mapping[str, str]) -> tuple[FileSyste
         text = _without_keys(error, address, settings).partition("\n")[0]  # Arrow adds each place of a missing library
         msg = f"seglog: {shown_address(address)}: {text}{HADOOP if scheme in OF_HADOOP else ''}"
         raise UsageError(msg) from error
+
+
+def _with_timeouts(files: FileSystem) -> FileSystem:
+    """Return the same file system of S3, whose requests end if nothing answers; by default they wait for minutes."""
+    remake, (options,) = files.__reduce__()
+    return remake({**options, "connect_timeout": MAX_SILENCE, "request_timeout": MAX_SILENCE})
 
 
 def _without_keys(error: Exception, address: str, settings: Mapping[str, str]) -> str:
@@ -219,6 +227,8 @@ ATTEMPTS: Final = 4
 """Maximum number of attempts of one request."""
 FIRST_PAUSE: Final = 0.1
 """Pause before the second attempt in seconds; each later pause is twice as long."""
+PATIENCE: Final = 10
+"""Seconds after the first attempt, after which no other begins."""
 MAX_DEPTH: Final = 12
 """Maximum number of directories between a local folder and an object in it."""
 FINAL: Final = (FileNotFoundError, NotADirectoryError, PermissionError)
@@ -377,12 +387,13 @@ def retried(request: Callable[[], T]) -> T:
     Raises:
         UsageError: the last attempt failed, or another attempt is useless.
     """
-    pause = FIRST_PAUSE
+    pause, last = FIRST_PAUSE, time.monotonic() + PATIENCE
     for _ in range(ATTEMPTS - 1):
         try:
             return request()
         except UsageError as error:
-            if not isinstance(error.__cause__, OSError) or isinstance(error.__cause__, FINAL):
+            cause = error.__cause__
+            if not isinstance(cause, OSError) or isinstance(cause, FINAL) or time.monotonic() > last:
                 raise
         time.sleep(pause)
         pause *= 2

@@ -7,7 +7,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from seglog_algorithms.damage import Damage
-from seglog_algorithms.directory import INDEX, LOG, TIME_INDEX, base_offsets, file_name, files_that_count
+from seglog_algorithms.directory import (
+    INDEX,
+    INDEXES,
+    LOG,
+    TIME_INDEX,
+    base_offsets,
+    file_name,
+    files_that_count,
+    offsets_of,
+)
 from seglog_algorithms.entries import LAST_OFFSET, Entry, walk
 
 if TYPE_CHECKING:
@@ -45,16 +54,25 @@ class Log:
         start_offset: log start offset.
         decompress: of compressed entries.
         trusts_indexes: whether lookups start at index entries that look right.
+        orphans: offsets in the names of indexes that belong to no log.
+        is_compacted: whether the topic's name or the cleaner's checkpoint shows it.
     """
 
     segments: tuple[Segment, ...]
     start_offset: int
     decompress: Decompress
     trusts_indexes: bool = False
+    orphans: tuple[int, ...] = ()
+    is_compacted: bool = False
 
 
 def open_log(
-    directory: Directory, decompress: Decompress, *, checkpointed_start: int = 0, trusts_indexes: bool = False
+    directory: Directory,
+    decompress: Decompress,
+    *,
+    checkpointed_start: int = 0,
+    trusts_indexes: bool = False,
+    is_compacted: bool = False,
 ) -> Log:
     """Return the log in a partition directory; its log start offset may be checkpointed."""
     files = files_that_count(directory)
@@ -69,7 +87,9 @@ def open_log(
         )
         for base, end in pairwise([*bases, LAST_OFFSET + 1])
     )
-    return Log(segments, max([checkpointed_start, *bases[:1]]), decompress, trusts_indexes)  # SEG-CKP-010
+    start = max([checkpointed_start, *bases[:1]])  # SEG-CKP-010
+    orphans = {offset for kind in INDEXES for offset in offsets_of(files, kind)}.difference(bases)
+    return Log(segments, start, decompress, trusts_indexes, tuple(orphans), is_compacted)
 
 
 def in_order(segment: Segment, start: int = 0) -> Iterator[Entry]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from seglog_algorithms.control_records import marker_of
 from seglog_algorithms.damage import Damage
 from seglog_algorithms.entries import check_crc
+from seglog_algorithms.gaps import is_lost
 from seglog_algorithms.logs import in_order
 from seglog_algorithms.transaction_index import AbortedTransaction, after_entry
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from seglog_algorithms.entries import Entry
-    from seglog_algorithms.logs import Log
+    from seglog_algorithms.logs import Log, Segment
 
 
 class Transactions(NamedTuple):
@@ -36,8 +37,10 @@ def transactions_of(log: Log) -> Transactions:
     aborted: list[AbortedTransaction] = []
     open_offsets: Mapping[int, int] = {}
     end = log.start_offset
-    for segment in log.segments:
+    for before, segment in zip([None, *log.segments], log.segments, strict=False):
         try:
+            if before is not None and open_offsets and segment.base_offset > log.start_offset:
+                check_decided(log, before, range(end, segment.base_offset))
             for entry in in_order(segment):
                 check_crc(entry)
                 open_offsets, ended = after_entry(open_offsets, entry, marker_of(entry, log.decompress))
@@ -47,6 +50,12 @@ def transactions_of(log: Log) -> Transactions:
             if segment.end > log.start_offset:
                 return Transactions(aborted, last_stable_offset(open_offsets, end, log.start_offset), damage)
     return Transactions(aborted, last_stable_offset(open_offsets, end, log.start_offset), None)
+
+
+def check_decided(log: Log, before: Segment, missing: range) -> None:
+    """Refuse to go on where transactions that are open may have ended among offsets that are lost."""
+    if is_lost(log, before, missing):
+        raise Damage("SEG-LKP-012", text=f"offsets {missing.start} to {missing.stop - 1} are lost")
 
 
 def last_stable_offset(open_offsets: Mapping[int, int], end: int, start: int) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
-from seglog_format.cli.options import PATH, json_option, limit_option
+from seglog_format.cli.options import PATH, json_option, limit_option, offsets_option
 from seglog_format.cli.output import write_json, write_text
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ EPILOG: Final = """\b
 Examples:
   seglog diff backup/my-topic-0 /var/lib/kafka/data/my-topic-0
   seglog diff before.log after.log
+  seglog diff --from 1000 --to 2000 backup/my-topic-0 data/my-topic-0
   seglog diff --json backup data | jq .offset"""
 
 USUAL_COUNT: Final = 10
@@ -28,9 +29,10 @@ USUAL_COUNT: Final = 10
 @click.argument("first", type=PATH)
 @click.argument("second", type=PATH)
 @click.option("--count", default=USUAL_COUNT, show_default=True, metavar="N", help="Differences to print; 0 for all.")
+@offsets_option
 @json_option
 @limit_option
-def command(first: Path, second: Path, *, count: int, as_json: bool, limit: int) -> int:
+def command(first: Path, second: Path, *, count: int, as_json: bool, **choices: Any) -> int:  # noqa: ANN401 - click passes what the options gave
     """Compare the records of FIRST and SECOND by offset: log files, partition directories or log directories.
 
     Records are equal if timestamp, key, value, headers, sequence and control type are equal; batching and
@@ -38,9 +40,10 @@ def command(first: Path, second: Path, *, count: int, as_json: bool, limit: int)
     on. The exit status is 1 when anything differs, and 3 when damage ended a comparison.
     """
     from seglog_format.cli.differences import compared
+    from seglog_format.lines import LineOptions
 
     status = DONE
-    for comparison in compared(first, second, limit):
+    for comparison in compared(first, second, LineOptions(**choices)):
         _write(comparison, count, as_json=as_json)
         status = max(status, _status(comparison))
     return status

@@ -87,7 +87,7 @@ class Comparison:
     Attributes:
         name: of the partition.
         first, second: paths of the logs; None if there is none.
-        limit: bytes that one batch may decompress to.
+        options: the wanted offsets, and the limit of decompression.
         equal: records that both have.
         different: number of offsets that differ.
         problems: why nothing could be compared, or a log could not be read to its end.
@@ -99,7 +99,7 @@ class Comparison:
     name: str
     first: Path | None
     second: Path | None
-    limit: int
+    options: LineOptions
     equal: int = 0
     different: int = 0
     problems: list[str] = field(default_factory=list)
@@ -162,15 +162,25 @@ class Comparison:
         self._is_run = True
 
     def _records(self, path: Path) -> Iterator[Entry]:
-        """Yield the records of a log up to its first damage."""
+        """Yield the wanted records of a log up to its first damage."""
         reached: dict[int, int] = {}
+        wanted = self.options
         with opened(path) as partition:
             for segment in partition.segments:
+                if not wanted.overlaps(segment.base_offset, segment.allowed.last + 1):
+                    continue
                 reached[segment.base_offset] = segment.base_offset
-                segment.limit = self.limit
-                lines = RecordLines(source_of(segment.paths.log, segment.paths.log.name, 0), LineOptions())
+                segment.limit = wanted.limit
+                lines = RecordLines(source_of(segment.paths.log, segment.paths.log.name, 0), wanted)
                 try:
-                    for batch in segment.batches():
+                    position = 0 if wanted.from_offset is None else segment.position_of(wanted.from_offset)
+                    if position is None:
+                        reached[segment.base_offset] = segment.next_offset
+                        continue
+                    for batch in segment.batches(position):
+                        if wanted.to_offset is not None and batch.base_offset >= wanted.to_offset:
+                            del reached[segment.base_offset]
+                            break
                         epoch = batch.header.partition_leader_epoch
                         known = None if epoch == NO_PARTITION_LEADER_EPOCH else epoch
                         yield from (Entry(line, known) for line in lines.of(batch))
@@ -180,10 +190,12 @@ class Comparison:
                     self.is_damaged = True
                     return
             gaps = gaps_of(watch_over(partition.listing), reached) if path.is_dir() else ()
-            self.problems += [str(gap) for gap in gaps if gap.is_loss]
+            self.problems += [
+                str(gap) for gap in gaps if gap.is_loss and wanted.overlaps(gap.first_offset, gap.next_offset)
+            ]
 
 
-def compared(first: Path, second: Path, limit: int) -> Iterator[Comparison]:
+def compared(first: Path, second: Path, options: LineOptions) -> Iterator[Comparison]:
     """Yield the comparisons of two paths: one, or one for each partition of two log directories.
 
     Raises:
@@ -191,14 +203,14 @@ def compared(first: Path, second: Path, limit: int) -> Iterator[Comparison]:
     """
     directories = log_directory_at(first), log_directory_at(second)
     if directories == (None, None):
-        yield Comparison(first.absolute().name, first, second, limit)
+        yield Comparison(first.absolute().name, first, second, options)
         return
     one, other = directories
     if one is None or other is None:
         msg = "compare a log directory with a log directory"
         raise UsageError(msg)
     for key in sorted({*one.partitions, *other.partitions}):
-        yield Comparison(f"{key[0]}-{key[1]}", _path_of(one, key), _path_of(other, key), limit)
+        yield Comparison(f"{key[0]}-{key[1]}", _path_of(one, key), _path_of(other, key), options)
 
 
 def _path_of(directory: LogDirectory, key: TopicPartition) -> Path | None:

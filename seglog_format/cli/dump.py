@@ -8,7 +8,7 @@ import click
 
 from seglog_format.cli.exit_status import FINDINGS, UNREADABLE
 from seglog_format.cli.gap_lines import GapLines
-from seglog_format.cli.options import PATH_OR_INPUT, json_option, limit_option
+from seglog_format.cli.options import PATH_OR_INPUT, json_option, limit_option, offsets_option
 from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, write_json, write_text
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import joined_listing, remote_options
@@ -39,8 +39,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("path", type=PATH_OR_INPUT)
 @json_option
-@click.option("--from", "from_offset", type=int, metavar="OFFSET", help="First offset to print.")
-@click.option("--to", "to_offset", type=int, metavar="OFFSET", help="Stop before this offset.")
+@offsets_option
 @click.option("--no-records", "records", is_flag=True, flag_value=False, default=True, help="Print batches only.")
 @click.option("--decode", is_flag=True, help="Decode the records of Kafka's own topics, and control records.")
 @click.option(

@@ -11,7 +11,7 @@ import click
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.gap_lines import GapLines
 from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, PATH_OR_INPUT, json_option, limit_option
+from seglog_format.cli.options import PATH, PATH_OR_INPUT, json_option, limit_option, offsets_option
 from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, as_given, diagnose, write_json, write_text
 from seglog_format.cli.progress import progress
 from seglog_format.errors import FormatError, UsageError
@@ -43,8 +43,7 @@ Examples:
 @click.option("--header", is_flag=True, help="Search keys and values of headers.")
 @click.option("--regex", "is_regex", is_flag=True, help="PATTERN is a regular expression of Python, for bytes.")
 @click.option("--hex", "is_hex", is_flag=True, help="PATTERN is bytes in hex digits.")
-@click.option("--from", "from_offset", type=int, metavar="OFFSET", help="First offset to search.")
-@click.option("--to", "to_offset", type=int, metavar="OFFSET", help="Stop before this offset.")
+@offsets_option
 @click.option("--since", callback=to_timestamp_ms, metavar="TIME", help="Only records that are not older.")
 @click.option("--until", callback=to_timestamp_ms, metavar="TIME", help="Only records that are older.")
 @click.option("--first", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")

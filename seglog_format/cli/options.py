@@ -87,6 +87,14 @@ def limit_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return option(function)
 
 
+def offsets_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--from`` and ``--to``: the range of offsets to read."""
+    end = click.option("--to", "to_offset", type=int, metavar="OFFSET", help="Stop before this offset.")
+    return click.option("--from", "from_offset", type=int, metavar="OFFSET", help="First offset to read.")(
+        end(function)
+    )
+
+
 GENERATIONS: Final = ("0.8", "0.10.1", "0.11", "2.0", "3.7", "4.1")
 """First version of each generation of brokers; a test compares them with `BrokerGeneration`."""
 

@@ -8,9 +8,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.decode import verify_checksum
-from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at, walk
+from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at
 from seglog_format.codec.record_stream import stream_frame
 from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.lines.logs import WantedEntries
 from seglog_format.lines.options import opened
 from seglog_format.lines.records import RecordLines
 from seglog_format.model import Frame, TailKind
@@ -95,7 +96,7 @@ def found_in(source: Source, wanted: Wanted, options: LineOptions) -> Iterator[d
     """
     lines = RecordLines(source, options)
     with opened(source) as content:
-        frames = walk(content, path=source.name)
+        frames = WantedEntries(source, content, options)
         try:
             for frame in frames:
                 yield from _found_in_frame(frame, source.name, wanted, options, lines)
@@ -103,6 +104,7 @@ def found_in(source: Source, wanted: Wanted, options: LineOptions) -> Iterator[d
         except FormatError as error:
             yield error
             return
+        yield frames.reached
         if _is_unread(frames.tail):
             at = Location(source.name, frames.tail.position)
             found = f"{frames.tail.size} bytes: {frames.tail.kind.value}"

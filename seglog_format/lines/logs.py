@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.decode import checksum_is_valid, verify_checksum
-from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
+from seglog_format.codec.framing import MAX_TRAILING_SIZE, FrameWalk
 from seglog_format.codec.record_stream import stream_frame
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.lines.records import RecordLines
-from seglog_format.log.entry_table import in_order
+from seglog_format.log.entry_table import in_order, proven_start
 from seglog_format.model import CompressionCodec, TailKind
 from seglog_format.storage.byte_source import source_of
 
@@ -20,30 +21,27 @@ if TYPE_CHECKING:
     from seglog_format.lines.options import Line, LineOptions
     from seglog_format.lines.sources import Source
     from seglog_format.model import BatchHeader, Frame, Tail
-    from seglog_format.storage.byte_source import Readable
+    from seglog_format.storage.byte_source import ByteSource, Readable
 
 
 def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[Line]:
     """Yield batches with their records, and a last line with the position and reason of the end."""
     stored = source_of(data)
-    frames = walk(stored, path=source.name)
+    frames = WantedEntries(source, stored, options)
     record_lines = RecordLines(source, options)
     batches = records = 0
     error: str | None = None
     try:
-        previous = source.allowed.first - 1
         for frame in frames:
             batches += 1
-            out_of_order = _out_of_order(frame, source, previous)
-            previous = frame.header.last_offset
             for line in _frame_lines(frame, source.name, options, record_lines):
                 records += line["type"] == "record"
-                yield line | out_of_order if line["type"] == "batch" else line
+                yield line | frames.out_of_order if line["type"] == "batch" else line
     except FormatError as problem:
         error = str(problem)
     zero_count = frames.tail.size if error is None and frames.tail.kind is TailKind.ZEROS else 0
     error = error or _zeros(frames.tail)
-    if options.is_window and error is None and (batches or not frames.tail.size):
+    if options.is_window and error is None and (batches or frames.start or not frames.tail.size):
         return
     yield {
         "type": "logEnd",
@@ -57,13 +55,53 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
     }
 
 
-def _out_of_order(frame: Frame, source: Source, previous: int) -> Line:
-    """Return why readers end before an entry, whose offset its segment cannot hold; nothing for any other entry."""
-    try:
-        next(in_order((frame,), source.name, source.allowed, previous))
-    except FormatError as problem:
-        return {"outOfOrder": str(problem)}
-    return {}
+class WantedEntries(FrameWalk):
+    """The entries of a log that may hold wanted offsets, and after a damaged one all that follow it.
+
+    It begins at the first entry that ends at or above the first wanted offset, by a walk over headers, as a lookup
+    does. It ends before the first intact entry that begins at or above the end of the range, unless it is out of order.
+
+    Attributes:
+        start: position of the first entry.
+        reached: the offset after the last entry that was looked at.
+        out_of_order: why readers end before this entry, whose offset its segment cannot hold; empty for any other.
+    """
+
+    def __init__(self, source: Source, stored: ByteSource, options: LineOptions) -> None:
+        self._allowed = source.allowed
+        self._to_offset = options.to_offset
+        self.out_of_order: Line = {}
+        first = options.from_offset
+        self.start, self.reached = (0, self._allowed.first)
+        if first is not None:
+            self.start, self.reached = proven_start(stored, source.name, self._allowed, first)
+        super().__init__(stored, self.start, stored.size, source.name)
+
+    def __iter__(self) -> Iterator[Frame]:
+        for frame in super().__iter__():
+            self.out_of_order = self._out_of_order(frame)
+            is_beyond = self._is_beyond(frame)
+            self.reached = frame.header.next_offset
+            if is_beyond:
+                return
+            yield frame
+
+    def _out_of_order(self, frame: Frame) -> Line:
+        try:
+            next(in_order((frame,), self.path, self._allowed, self.reached - 1))
+        except FormatError as problem:
+            return {"outOfOrder": str(problem)}
+        return {}
+
+    def _is_beyond(self, frame: Frame) -> bool:
+        """Return whether no entry from this one on can hold a wanted offset; the checksum covers its last offset."""
+        base_offset = frame.header.base_offset
+        first = self.reached if base_offset is None else base_offset
+        if self._to_offset is None or first < self._to_offset or self.out_of_order:
+            return False
+        with suppress(UnreadableError):
+            return checksum_is_valid(frame)
+        return False
 
 
 def _zeros(tail: Tail) -> str | None:

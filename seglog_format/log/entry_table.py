@@ -334,6 +334,27 @@ def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
     return last_offset + 1 if isinstance(found, Tail) else None
 
 
+def proven_start(source: ByteSource, path: str, allowed: OffsetRange, offset: int) -> tuple[int, int]:
+    """Return where to begin to read from an offset on, by a walk over headers, and the offset that the walk reached.
+
+    That is the start of the first entry that ends at or above the offset, or the end of the last whole entry if none
+    does. It is the start of the log if damage ends the walk before: the caller reports it.
+
+    Args:
+        source: bytes of the log file.
+        path: file name for errors.
+        allowed: offsets that the segment can hold.
+        offset: absolute.
+    """
+    table = EntryTable(allowed)
+    walk_headers(table, source, offset, lambda _: None)
+    table.grow(source, path, offset)
+    number = table.find(offset)
+    if number is None:
+        return (0, allowed.first) if table.damage is not None else (table.position, table.next_offset)
+    return table.positions[number], table.last_offsets[number - 1] + 1 if number else allowed.first
+
+
 def first_in_doubt(table: EntryTable, source: ByteSource, start: int, stop: int) -> int:
     """Return the number of the first entry in a range whose checksum the columnar engine did not find valid.
 

@@ -759,7 +759,7 @@ def test_diff_of_log_directories(cli: Seglog, tmp_path: Path) -> None:
     cli.both("diff", tmp_path / "one", tmp_path / "other" / "a-0", status=USAGE)
 
 
-def test_diff_stops_at_damage(cli: Seglog, damaged: Path, tmp_path: Path) -> None:
+def test_diff_names_damage(cli: Seglog, damaged: Path, tmp_path: Path) -> None:
     (tmp_path / "b.log").write_bytes(vector("V-06"))
     *_, last = cli.lines("diff", damaged, tmp_path / "b.log", status=UNREADABLE)
     assert "SEG-BAT-003" in last["problems"][0]

@@ -25,17 +25,22 @@ def json_lines(capsys: pytest.CaptureFixture[str], *arguments: object, status: i
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_diff_says_from_where_on_damage_keeps_it_from_comparing(
+def test_diff_goes_on_after_damage_and_says_what_was_not_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_first: bool
 ) -> None:
     whole = entry(0, 5) + entry(5, 5) + entry(10, 5)
-    broken = bytearray(whole)
+    broken = bytearray(entry(0, 5) + entry(5, 5) + entry(10, 5, time=2000))
     broken[len(entry(0, 5)) + 70] ^= 1
     for name, data in (("a.log", whole), ("b.log", broken)):
         (tmp_path / name).write_bytes(data)
     paths = (tmp_path / "b.log", tmp_path / "a.log") if is_first else (tmp_path / "a.log", tmp_path / "b.log")
     out = diff(capsys, *paths, status=UNREADABLE)
-    assert out.endswith(": 5 records the same, 0 differences; not compared from offset 5 on\n")
+    assert out.endswith(": 5 records the same, 5 differences at 10 to 14; not compared: 5 offsets, 5 to 9\n")
+    last = json_lines(capsys, *paths, status=UNREADABLE)[-1]
+    assert last["notCompared"] == [{"firstOffset": 5, "nextOffset": 10, "offsetCount": 5}]
+    (tmp_path / "b.log").write_bytes(broken[: 2 * len(entry(0, 5))])
+    out = diff(capsys, *paths, status=UNREADABLE)
+    assert out.endswith(": 5 records the same, 0 differences; not compared: from offset 5 on\n")
     assert json_lines(capsys, *paths, status=UNREADABLE)[-1]["notComparedFrom"] == 5
 
 

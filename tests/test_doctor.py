@@ -21,6 +21,7 @@ from seglog_format import open_partition
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
 from seglog_format.cli.main import run
 from seglog_format.codec import checkpoints
+from seglog_format.codec.producer_snapshot import encode_producer_snapshot
 from seglog_format.doctor.examination import Examination
 from seglog_format.doctor.statements import Kind
 from seglog_format.log.remote_store import RemoteCopies
@@ -426,6 +427,8 @@ class NothingCopied(LocalMetadataTopic):
 
 def test_a_transaction_holds_back_copying(tmp_path: Path) -> None:
     path = make(tmp_path, {"0.log": entry(0), "1.log": transactional(1), "2.log": entry(2)})
+    for offset in (1, 2):
+        (path / f"{offset:020}.snapshot").write_bytes(encode_producer_snapshot([]))
     store = NothingCopied()
     examination = Examination([path], now_ms=NOW, remote=store, limit=2**20, guard=lambda _: nullcontext())
     (one,) = (each for each in examination.statements() if each.kind is Kind.TIER)

@@ -8,27 +8,29 @@ import random
 import re
 import shutil
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from helpers.batches import batch, record
 from helpers.made_partitions import checkpoint, control, entry, make
-from helpers.support import bundled, bundled_cases
+from helpers.support import FIXTURES, bundled, bundled_cases
 from helpers.walking import each_of
 
-from seglog_format import walk
+from proofs.unpacking import unpack_archive
+from seglog_format import open_partition, open_tier, walk
 from seglog_format.cli.exit_status import DONE, FINDINGS, NOT_WRITTEN, UNREADABLE, USAGE
 from seglog_format.cli.main import run
 from seglog_format.codec.decode import decode_frame
-from seglog_format.doctor.find import FIELDS, Wanted, found_in
-from seglog_format.errors import FormatError, Location
+from seglog_format.doctor import find as search
+from seglog_format.doctor.find import found_in
+from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, UsageError
 from seglog_format.lines import LineOptions, sources_of
 from seglog_format.lines.sources import SourceKind
+from seglog_format.log.search import FIELDS, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    import pytest
 
     from seglog_format.record_model import Message, Record
 
@@ -63,7 +65,7 @@ def hits(path: Path, wanted: Wanted) -> list[int]:
 
 
 @each_of("case", bundled_cases(), share=6)
-def test_hits_are_those_of_a_decode_of_every_record(case: str) -> None:
+def test_hits_are_those_of_a_decode_of_every_record(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Needles are cut out of the files themselves: text, varints, markers, headers of batches."""
     dice = random.Random(case)  # noqa: S311 - chance that repeats
     for path in logs_of(case):
@@ -80,9 +82,10 @@ def test_hits_are_those_of_a_decode_of_every_record(case: str) -> None:
                         if any(needle in part for name in names for part in fields_of(one)[name] if part is not None)
                     ]
                     assert hits(path, Wanted(pattern=pattern, fields=names)) == expected
+                    monkeypatch.setattr(search, "PIECE_SIZE", dice.choice((61, 300, 2**19)))
 
 
-def find(capsys: pytest.CaptureFixture[str], *words: object, status: int) -> tuple[list[dict[str, object]], str]:
+def find(capsys: pytest.CaptureFixture[str], *words: object, status: int) -> tuple[list[dict[str, Any]], str]:
     assert run(["find", "--json", *map(str, words)]) == status
     captured = capsys.readouterr()
     return [json.loads(line) for line in captured.out.splitlines()], captured.err
@@ -119,6 +122,46 @@ FOUND = {
 def test_options(options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines, _ = find(capsys, "needle-9", small(tmp_path), *options, status=DONE)
     assert [line["offset"] for line in lines] == FOUND[options]
+
+
+def test_from_python(tmp_path: Path) -> None:
+    with open_partition(small(tmp_path)) as partition:
+        assert [each.offset for each in partition.find("needle-9")] == FOUND[()]
+        assert [each.offset for each in partition.find(re.compile(b"^needle"), fields=["key"], to_offset=3)] == [0]
+        assert [each.offset for each in partition.find(b"needle-9", from_offset=1, since_ms=5000)] == [1]
+        assert [each.offset for each in partition.find("", fields=["value"], until_ms=5000)] == [0, 2, 3]
+        with pytest.raises(UsageError, match="a field is one of key, value, header, not 'values'"):
+            partition.find("x", fields=["values"])
+        with pytest.raises(OffsetOutOfRangeError):
+            partition.find("x", from_offset=9)
+
+
+def test_a_place_in_json_or_in_a_decoded_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = [b'{"user":{"id":7},"tags":["a","b"]}', b'{"user":{"id":77}}', b"7", b"{", None]
+    path = make(
+        tmp_path, {"0.log": b"".join(batch(record(value=each), base_offset=n) for n, each in enumerate(values))}
+    )
+    for place, text, expected in (("user.id", "7", [0]), ("tags.1", "b", [0]), ("tags", '["a", "b"]', [0])):
+        lines, _ = find(capsys, text, path, "--at", place, status=DONE)
+        assert [line["offset"] for line in lines] == expected
+    find(capsys, "7", path, "--at", "tags.7", status=FINDINGS)
+    groups = bundled("4.3.0/consumer-offsets")
+    everything, _ = find(capsys, "", groups, "--decode", status=DONE)
+    wanted = [one["offset"] for one in everything if one["decoded"]["type"] == "groupMetadata"]
+    lines, _ = find(capsys, "groupMetadata", groups, "--decode", "--at", "type", status=DONE)
+    assert 0 < len(wanted) < len(everything)
+    assert [one["offset"] for one in lines] == wanted
+
+
+def test_tiered_segments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unpack_archive(FIXTURES / "tiered" / "lts-4.4.0" / "files.tar.gz", tmp_path)
+    path, store = tmp_path / "local" / "orders-0", tmp_path / "tier" / "kafka-tiered-storage"
+    with open_partition(path, remote=open_tier(store)) as partition:
+        value = next(each.value for each in partition.records(100) if each.value)
+    text = value.decode()
+    find(capsys, "--from", 100, "--to", 200, text, path, status=UNREADABLE)
+    lines, _ = find(capsys, "--from", 100, "--to", 200, text, path, "--remote", store, status=DONE)
+    assert lines[0]["offset"] == 100
 
 
 def test_patterns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from helpers.made_partitions import ONE, checkpoint, entry, make
 from helpers.support import bundled
 from helpers.walking import each_of
 
-from seglog_format import verify, walk
+from seglog_format import resurrect, verify, walk
 from seglog_format.cli.exit_status import DONE, FINDINGS, USAGE
 from seglog_format.cli.main import run
 from seglog_format.requirements import Severity
@@ -205,6 +205,22 @@ def test_log_directories_are_merged_partition_by_partition(tmp_path: Path, capsy
     assert run(["salvage", *(str(path.parent) for path in paths), "-o", str(tmp_path / "new")]) == DONE
     capsys.readouterr()
     assert [sorted(batches(tmp_path / "new" / name)) for name in ("alone-0", "orders-0")] == [[(0, 0), (1, 1)]] * 2
+
+
+def test_a_node_of_replicas_that_are_damaged_at_different_places_loses_nothing(tmp_path: Path) -> None:
+    logs = [bytearray(b"".join(map(entry, range(9)))) for _ in range(2)]
+    for log, damaged in zip(logs, (3, 6), strict=True):
+        log[(damaged + 1) * ONE - 1] ^= 1
+    paths = [make(tmp_path / str(number), {"0.log": bytes(each)}) for number, each in enumerate(logs)]
+    plan = resurrect([path.parent for path in paths], tmp_path / "node", unknown_topics=True)
+    plan.apply()
+    assert b"".join(batches(tmp_path / "node" / "orders-0").values()) == b"".join(map(entry, range(9)))
+    about = [note.text for note in plan.made.notes if note.about == "orders-0"]
+    assert about[-1] == f"batches that it lacks are taken from {paths[0]}: 1"
+    assert not any("lost" in text for text in about)
+    (paths[0] / f"{0:020d}.log").write_bytes(entry(0, time=2) + entry(1, time=2))
+    texts = [note.text for note in resurrect([path.parent for path in paths], unknown_topics=True).made.notes]
+    assert any(text.startswith("nothing is taken from other replicas: ") for text in texts)
 
 
 def test_offsets_below_a_high_watermark_that_no_replica_has_are_lost(

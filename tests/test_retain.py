@@ -49,7 +49,8 @@ def orders(tmp_path: Path) -> Path:
 
 LIMIT = "7500 ms are kept [SEG-RET-003]"
 WHY_IT_STAYS = (
-    "the active segment; no limit of size; it is 7000 ms old, 7500 ms are kept [SEG-RET-008, SEG-RET-005, SEG-RET-003]"
+    "it is 7000 ms old, 7500 ms are kept, until 1970-01-01T00:00:10Z; no limit of size; the active segment"
+    " [SEG-RET-003, SEG-RET-005, SEG-RET-008]"
 )
 TEN_SECONDS_LATER = ("--now", 10_000, "--config", "retention.ms=7500")
 

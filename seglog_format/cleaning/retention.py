@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.errors import UsageError
 from seglog_format.state.config import AS_WHOLE, DAY_MS, UNLIMITED
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
     from seglog_format.log.remote_store import RemoteCopies
     from seglog_format.state.config import LogConfig
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST_MS: Final = 978_307_200_000
+"""The year 2001: Kafka began later, so a greater timestamp that is no future one may be a real one."""
+UNITS: Final = {1_000: "microseconds", 1_000_000: "nanoseconds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +250,14 @@ class RetainedLog:
         limit = self.limits.ms
         if limit <= UNLIMITED:
             return Verdict(goes=False, explanation="no limit of time", requirement="SEG-RET-003")
-        age = self.now_ms - self.segments[number].age_from_ms
-        found = f"it is {_span_text(age)} old" if age >= 0 else f"its newest record is {_span_text(-age)} in the future"
-        words = f"{found}, {_span_text(limit)} are kept"
-        return Verdict(self.limits.is_past(age), words, "SEG-RET-003")
+        since = self.segments[number].age_from_ms
+        age = self.now_ms - since
+        words = f"it is {_span_text(age)} old, {_span_text(limit)} are kept"
+        if age < 0:
+            guess = unit_guess(since, self.now_ms)
+            words = f"its largest timestamp is in the future{guess}, {_span_text(limit)} are kept"
+        goes = self.limits.is_past(age)
+        return Verdict(goes, words if goes else f"{words}, until {date_text(since + limit)}", "SEG-RET-003")
 
 
 def _span_text(span_ms: int) -> str:
@@ -256,6 +266,20 @@ def _span_text(span_ms: int) -> str:
         return f"{span_ms} ms"
     days = f"{span_ms / DAY_MS:.1f}".removesuffix(".0")
     return f"{span_ms} ms ({days} {'day' if days == '1' else 'days'})"
+
+
+def unit_guess(timestamp_ms: int, now_ms: int) -> str:
+    """Return words on the unit that a timestamp in the future probably has; none if no other unit explains it."""
+    unit = next((name for by, name in UNITS.items() if EARLIEST_MS < timestamp_ms // by <= now_ms), None)
+    return "" if unit is None else f": it is probably in {unit}"
+
+
+def date_text(timestamp_ms: int) -> str:
+    """Return a time to the second, in UTC."""
+    try:
+        return f"{EPOCH + timedelta(milliseconds=timestamp_ms):%Y-%m-%dT%H:%M:%SZ}"
+    except OverflowError:
+        return "after the year 9999"
 
 
 def plan_retention(

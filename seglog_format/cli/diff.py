@@ -36,8 +36,8 @@ def command(first: Path, second: Path, *, count: int, as_json: bool, **choices: 
     """Compare the records of FIRST and SECOND by offset: log files, partition directories or log directories.
 
     Records are equal if timestamp, key, value, headers, sequence and control type are equal; batching and
-    compression do not matter. Records after a damaged batch are not compared, and the last line says from which offset
-    on. The exit status is 1 when anything differs, and 3 when damage ended a comparison.
+    compression do not matter. Damaged batches are not compared, and the last line says which offsets that are; the
+    comparison goes on after them. The exit status is 1 when anything differs, and 3 when damage kept records from it.
     """
     from seglog_format.cli.differences import compared
     from seglog_format.lines import LineOptions
@@ -79,5 +79,6 @@ def summary_object(comparison: Comparison) -> dict[str, Any]:
         "equal": comparison.equal,
         "different": comparison.different,
         "problems": comparison.problems,
-        "notComparedFrom": comparison.not_compared_from,
+        "notComparedFrom": next((each.first_offset for each in comparison.not_compared), None),
+        "notCompared": [each.as_object() for each in comparison.not_compared],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -10,17 +11,21 @@ from seglog_format.cli.lookup_steps import opened
 from seglog_format.cli.output import count_text, printable, styled, time_text
 from seglog_format.cli.paths import log_directory_at
 from seglog_format.cli.render_dump import value_text
+from seglog_format.cluster.merged_replicas import united
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.records import RecordLines
 from seglog_format.log.gaps import watch_over
-from seglog_format.model import NO_PARTITION_LEADER_EPOCH
+from seglog_format.model import GREATEST_OFFSET, NO_PARTITION_LEADER_EPOCH, Frame, MissingOffsets
+from seglog_format.recovery.salvage_placement import placed_by_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from seglog_format.log.directory import LogDirectory, TopicPartition
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.record_model import RecordBatch
 
 
 Line: TypeAlias = dict[str, Any]
@@ -92,8 +97,8 @@ class Comparison:
         different: number of offsets that differ.
         problems: why nothing could be compared, or a log could not be read to its end.
         ranges: the first offsets that differ, as first and last of each run of compared offsets.
-        not_compared_from: first offset that was not compared because of damage; None if there is no damage.
-        is_damaged: whether damage kept records from being compared.
+        unread: offsets that could not be read in the first log, and in the second; without end at a damaged end.
+        is_damaged: whether a log is damaged, or its offsets are out of order.
     """
 
     name: str
@@ -104,15 +109,19 @@ class Comparison:
     different: int = 0
     problems: list[str] = field(default_factory=list)
     ranges: list[tuple[int, int]] = field(default_factory=list)
-    not_compared_from: int | None = None
+    unread: tuple[list[MissingOffsets], list[MissingOffsets]] = field(default_factory=lambda: ([], []))
     is_damaged: bool = False
-    _next_offset: int = 0
     _is_run: bool = False
 
     @property
     def is_different(self) -> bool:
         """Return whether anything differs, as far as both could be read."""
         return bool(self.different or self.problems)
+
+    @property
+    def not_compared(self) -> list[MissingOffsets]:
+        """Return the offsets that were not compared because of damage, ascending."""
+        return united([*self.unread[0], *self.unread[1]])
 
     def __iter__(self) -> Iterator[Difference]:
         for path in (self.first, self.second):
@@ -125,18 +134,28 @@ class Comparison:
     def _differences(self) -> Iterator[Difference]:
         assert self.first is not None
         assert self.second is not None
-        left, right = self._records(self.first), self._records(self.second)
+        left, right = self._records(self.first, self.unread[0]), self._records(self.second, self.unread[1])
         one, other = next(left, None), next(right, None)
-        while not self.is_damaged and (one is not None or other is not None):
+        while one is not None or other is not None:
             is_first = one is not None and (other is None or one.offset <= other.offset)
             is_second = other is not None and (one is None or other.offset <= one.offset)
-            found = self._compared(one if is_first else None, other if is_second else None)
+            both = one if is_first else None, other if is_second else None
+            found = None if self._is_unread(*both) else self._compared(*both)
             if found is not None:
                 yield found
             one = next(left, None) if is_first else one
             other = next(right, None) if is_second else other
-        if self.is_damaged:
-            self.not_compared_from = self._next_offset
+
+    def _is_unread(self, one: Entry | None, other: Entry | None) -> bool:
+        """Return whether only one log has a record, and damage keeps the record of the other from being read."""
+        alone = one or other
+        if alone is None or (one and other):
+            return False
+        spans = self.unread[one is not None]
+        before = bisect_right(spans, (alone.offset, GREATEST_OFFSET))
+        is_unread = bool(before) and alone.offset < spans[before - 1].next_offset
+        self._is_run &= not is_unread
+        return is_unread
 
     def _compared(self, one: Entry | None, other: Entry | None) -> Difference | None:
         """Count the records of the next offset, and return how they differ; None if they do not."""
@@ -144,7 +163,6 @@ class Comparison:
         first, second = (None if each is None else each.line for each in (one, other))
         fields = [name for name in COMPARED if first and second and first.get(name) != second.get(name)]
         offset = (first or second or {})["offset"]
-        self._next_offset = offset + 1
         if kind == CHANGED and not fields:
             self.equal += 1
             self._is_run = False
@@ -161,8 +179,8 @@ class Comparison:
             self.ranges.append((offset, offset))
         self._is_run = True
 
-    def _records(self, path: Path) -> Iterator[Entry]:
-        """Yield the wanted records of a log up to its first damage."""
+    def _records(self, path: Path, unread: list[MissingOffsets]) -> Iterator[Entry]:
+        """Yield the wanted records of a log; unreadable offsets are added to a list before what follows."""
         reached: dict[int, int] = {}
         wanted = self.options
         with opened(path) as partition:
@@ -172,27 +190,58 @@ class Comparison:
                 reached[segment.base_offset] = segment.base_offset
                 segment.limit = wanted.limit
                 lines = RecordLines(source_of(segment.paths.log, segment.paths.log.name, 0), wanted)
-                try:
-                    position = 0 if wanted.from_offset is None else segment.position_of(wanted.from_offset)
-                    if position is None:
-                        reached[segment.base_offset] = segment.next_offset
-                        continue
-                    for batch in segment.batches(position):
-                        if wanted.to_offset is not None and batch.base_offset >= wanted.to_offset:
-                            del reached[segment.base_offset]
-                            break
-                        epoch = batch.header.partition_leader_epoch
-                        known = None if epoch == NO_PARTITION_LEADER_EPOCH else epoch
-                        yield from (Entry(line, known) for line in lines.of(batch))
-                        reached[segment.base_offset] = batch.header.next_offset
-                except FormatError as problem:
-                    self.problems.append(str(problem))
-                    self.is_damaged = True
-                    return
-            gaps = gaps_of(watch_over(partition.listing), reached) if path.is_dir() else ()
+                for batch in self._batches(segment, reached, unread):
+                    epoch = batch.header.partition_leader_epoch
+                    known = None if epoch == NO_PARTITION_LEADER_EPOCH else epoch
+                    yield from (Entry(line, known) for line in lines.of(batch))
+            gaps = gaps_of(watch_over(partition.listing), reached) if path.is_dir() and not self.is_damaged else ()
             self.problems += [
                 str(gap) for gap in gaps if gap.is_loss and wanted.overlaps(gap.first_offset, gap.next_offset)
             ]
+
+    def _batches(
+        self, segment: LogSegment, reached: dict[int, int], unread: list[MissingOffsets]
+    ) -> Iterator[RecordBatch]:
+        """Yield the batches of a segment that may hold wanted records, also the intact ones after damage."""
+        base, wanted = segment.base_offset, self.options
+        try:
+            position = 0 if wanted.from_offset is None else segment.position_of(wanted.from_offset)
+            if position is None:
+                reached[base] = segment.next_offset
+                return
+            for batch in segment.batches(position):
+                if wanted.to_offset is not None and batch.base_offset >= wanted.to_offset:
+                    del reached[base]
+                    return
+                yield batch
+                reached[base] = batch.header.next_offset
+        except FormatError as problem:
+            self.problems.append(str(problem))
+            self.is_damaged = True
+        else:
+            return
+        yield from self._after_damage(segment, reached[base], unread)
+
+    def _after_damage(self, segment: LogSegment, reached: int, unread: list[MissingOffsets]) -> Iterator[RecordBatch]:
+        """Yield the intact batches of a damaged segment from an offset on."""
+        (scan,) = placed_by_name([segment], is_for_brokers=False).scans
+        last, is_last = max(scan.last_offsets, default=-1) + 1, segment.allowed.last == GREATEST_OFFSET
+        for damage in scan.damaged:
+            missing = damage.missing
+            if missing is None and is_last and damage.is_loss and damage.start >= max(scan.ends, default=0):
+                missing = MissingOffsets(max(last, reached), GREATEST_OFFSET)
+            if missing is not None and self.options.overlaps(*missing):
+                insort(unread, missing)
+        first_wanted = max(reached, self.options.from_offset or 0)
+        for position in scan.starts:
+            frame = segment.frame_at(position)
+            if not isinstance(frame, Frame) or frame.header.next_offset <= first_wanted:
+                continue
+            try:
+                yield segment.decode(frame)
+            except FormatError:
+                first = frame.header.last_offset if frame.header.base_offset is None else frame.header.base_offset
+                insort(unread, MissingOffsets(first, frame.header.next_offset))
 
 
 def compared(first: Path, second: Path, options: LineOptions) -> Iterator[Comparison]:
@@ -263,10 +312,15 @@ def summary_text(comparison: Comparison) -> str:
     lines = [f"{printable(comparison.name)}: {printable(problem)}" for problem in comparison.problems]
     equal = f"{count_text(comparison.equal, 'record')} the same"
     different = f"{count_text(comparison.different, 'difference')}{_at(comparison.ranges)}"
-    since = comparison.not_compared_from
-    rest = "" if since is None else f"; not compared from offset {since} on"
+    spans = [_span(each) for each in comparison.not_compared]
+    more = ["more"] if len(spans) > MAX_RANGES else []
+    rest = f"; not compared: {'; '.join([*spans[:MAX_RANGES], *more])}" if spans else ""
     lines.append(f"{printable(comparison.name)}: {equal}, {different}{rest}")
     return "\n".join(lines)
+
+
+def _span(missing: MissingOffsets) -> str:
+    return missing.span if missing.next_offset < GREATEST_OFFSET else f"from offset {missing.first_offset} on"
 
 
 def _at(ranges: Sequence[tuple[int, int]]) -> str:

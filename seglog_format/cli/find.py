@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,14 +15,17 @@ from seglog_format.cli.lookup import to_timestamp_ms
 from seglog_format.cli.options import PATH, PATH_OR_INPUT, json_option, limit_option, offsets_option
 from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, as_given, diagnose, write_json, write_text
 from seglog_format.cli.progress import progress
+from seglog_format.cli.tier_options import joined_listing, remote_options
 from seglog_format.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.doctor.find import Wanted
+    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.doctor.find import Place
     from seglog_format.lines import LineOptions, Source
+    from seglog_format.log.search import Wanted
 
     Line = dict[str, Any]
 
@@ -32,6 +36,8 @@ Examples:
   seglog find --regex '^ERROR' --since 2026-01-31T12:00:00Z my-topic-0
   seglog find --hex --value 0a0b0c my-topic-0/00000000000000000000.log
   seglog find order-4711 my-topic-0 -o found/00000000000000000000.log
+  seglog find --at user.id 4711 my-topic-0
+  seglog find --remote s3://bucket/tier order-4711 my-topic-0
   seglog find --json order-4711 /var/lib/kafka/data | jq .offset"""
 
 
@@ -56,8 +62,15 @@ Examples:
     help="Also write the batches that hold the records to this new file, as a segment.",
 )
 @click.option("--decode", is_flag=True, help="Print the records of Kafka's own topics decoded.")
+@click.option(
+    "--at",
+    "place",
+    metavar="NAME.NAME",
+    help="PATTERN is all that is at this place of a JSON value, or, with --decode, of a record's line as JSON.",
+)
 @json_option
 @limit_option
+@partial(remote_options, key="--store-key")
 def command(  # noqa: PLR0913 - an option each
     pattern: str,
     paths: tuple[Path, ...],
@@ -70,6 +83,8 @@ def command(  # noqa: PLR0913 - an option each
     is_count: bool,
     as_json: bool,
     output: Path | None,
+    place: str | None,
+    remote: RemoteChoice | None,
     **choices: Any,  # noqa: ANN401 - click passes what the options gave
 ) -> int:
     """Print the records in each PATH that hold PATTERN in their key, their value or a header.
@@ -83,17 +98,20 @@ def command(  # noqa: PLR0913 - an option each
     file. They have to be of one partition. An existing file is never replaced; without a record, none is written.
 
     The exit status is 0 if a record was found, 1 if none was, and 3 if something could not be read or offsets are
-    missing, which standard error names: a record may be there that was not found.
+    missing, which standard error names: a record may be there that was not found. Tiered offsets of a partition are
+    searched with --remote only.
     """
-    from seglog_format.doctor.find import FIELDS, Wanted
+    from seglog_format.doctor.find import Place
     from seglog_format.lines import LineOptions
+    from seglog_format.log.search import FIELDS, Wanted
 
     long_over = LONG_SIZE if as_json else SHOWN_SIZE
     fields = tuple(name for name in FIELDS if choices.pop(name))
     options = LineOptions(**choices, long_over=long_over)
-    searched = _pattern(pattern, is_regex=is_regex, is_hex=is_hex)
+    searched = _pattern(pattern, is_regex=is_regex, is_hex=is_hex) if place is None else b""
+    at = None if place is None else Place(tuple(place.split(".")), pattern)
     wanted = Wanted(pattern=searched, fields=fields or FIELDS, since_ms=since, until_ms=until)
-    search = _Search(wanted, options, first, output)
+    search = _Search(wanted, options, first, output, at, remote)
     write = _Writer(as_json=as_json, is_count=is_count)
     for source, name in search.sources(paths):
         for line in search.lines(source):
@@ -129,11 +147,20 @@ class _Search:
         is_incomplete: whether something could not be read, or offsets are missing.
     """
 
-    def __init__(self, wanted: Wanted, options: LineOptions, first: int | None, output: Path | None) -> None:
+    def __init__(
+        self,
+        wanted: Wanted,
+        options: LineOptions,
+        first: int | None,
+        output: Path | None,
+        at: Place | None,
+        remote: RemoteChoice | None,
+    ) -> None:
         self.found = 0
         self.is_incomplete = False
         self._wanted, self._options, self._first = wanted, options, first
         self._output = output
+        self._at, self._remote = at, remote
         self._positions: list[tuple[Source, int]] = []
 
     @property
@@ -145,16 +172,20 @@ class _Search:
         """Look at every path, then yield the log files with the names to print, and report missing offsets."""
         from seglog_format.cli.paths import segment_files_at
         from seglog_format.lines import sources_of
+        from seglog_format.lines.sources import sources_in
         from seglog_format.log.path_kind import require_readable
 
         for path in paths:
             require_readable(path)
             if path.is_file():
                 segment_files_at(path)  # refuses a file that is no log
+        joined = [(path, joined_listing(path, self._remote)) for path in paths]
+        listed = ((path, sources_in(each.path, each.storage) if each else sources_of(path)) for path, each in joined)
         found = [
-            (path, [one for one in sources_of(path) if self._is_searched(one, is_named=path.is_file())])
-            for path in paths
+            (path, [one for one in sources if self._is_searched(one, is_named=path.is_file())])
+            for path, sources in listed
         ]
+        is_local = self._remote is None
         self._require_writable(paths, [source for _, sources in found for source in sources])
         done = 0
         with progress("Searching", sum(source.size for _, sources in found for source in sources)) as advance:
@@ -162,17 +193,17 @@ class _Search:
                 gaps = GapLines(self._options)
                 for source in sources:
                     self._gaps = gaps
-                    if path.is_dir():
+                    if path.is_dir() and is_local:
                         gaps.begin(source)
                     yield source, str(path / source.name) if path.is_dir() else as_given(str(path))
-                    if path.is_dir() and not self.is_done:
+                    if path.is_dir() and is_local and not self.is_done:
                         gaps.end(source)
-                    self.is_incomplete |= gaps.is_any_missing
+                    self.is_incomplete |= gaps.is_any_missing or gaps.is_any_elsewhere
                     done += source.size
                     advance(done)
-                if path.is_dir():
+                if path.is_dir() and is_local:
                     gaps.finish(path)
-                    self.is_incomplete |= gaps.is_any_missing
+                    self.is_incomplete |= gaps.is_any_missing or gaps.is_any_elsewhere
 
     def _is_searched(self, source: Source, *, is_named: bool) -> bool:
         """Return whether a file is searched: below a directory, only the logs that readers open."""
@@ -187,7 +218,7 @@ class _Search:
         from seglog_format.doctor.find import found_in
 
         try:
-            for found in found_in(source, self._wanted, self._options):
+            for found in found_in(source, self._wanted, self._options, self._at):
                 if isinstance(found, int):
                     self._gaps.reached = found
                 elif isinstance(found, FormatError):

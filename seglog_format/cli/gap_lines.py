@@ -22,6 +22,7 @@ class GapLines:
     Attributes:
         reached: the offset after the last one that was read of a log.
         is_any_missing: whether offsets were reported that are in no remote store either.
+        is_any_elsewhere: whether offsets were reported that are in a remote store.
     """
 
     def __init__(self, options: LineOptions, *, as_json: bool = False) -> None:
@@ -38,6 +39,7 @@ class GapLines:
         self._watch: GapWatch | None = None
         self.reached = 0
         self.is_any_missing = False
+        self.is_any_elsewhere = False
 
     def begin(self, source: Source) -> None:
         """Begin a file; report what is missing before the first segment of its directory."""
@@ -48,8 +50,7 @@ class GapLines:
             self._watch = None
             with suppress(FormatError, UsageError):  # an unreadable file is reported when it is read
                 self._watch = self._watch_over(source.path.parent)
-                if self._options.from_offset is None:
-                    self._watch.at_start(self._report)
+                self._watch.at_start(self._report)
 
     def end(self, source: Source) -> None:
         """Report what is missing after a file that was read."""
@@ -70,7 +71,7 @@ class GapLines:
         for directory in sorted({path, *path.glob("*"), *path.glob("*/*")} - self._with_logs):
             with suppress(FormatError, UsageError):
                 parse_partition_directory(directory.absolute().name)
-                if directory.is_dir() and not self._options.is_window:
+                if directory.is_dir():
                     self._directory = directory
                     self._watch_over(directory).at_start(self._report)
 
@@ -86,6 +87,7 @@ class GapLines:
             if self._as_json and self._directory is not None:
                 write_json(gap_line(gap, self._directory))
             self.is_any_missing |= gap.is_loss
+            self.is_any_elsewhere |= not gap.is_loss
 
 
 def _is_log(source: Source) -> bool:

@@ -51,7 +51,7 @@ class RemoteChoice(NamedTuple):
         return open_tier(self.address, layout=self.layout, keys=self.keys, settings=self.settings)
 
 
-def store_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def store_options(function: Callable[..., Any], key: str = "--key") -> Callable[..., Any]:
     """Add the options of a store; the command gets them together with its address, as one `RemoteChoice`."""
 
     @functools.wraps(function)
@@ -71,7 +71,7 @@ def store_options(function: Callable[..., Any]) -> Callable[..., Any]:
         "--layout", help="Layout of the objects; by default the one that recognizes most of them."
     )
     with_key = click.option(
-        "--key",
+        key,
         "keys",
         multiple=True,
         metavar="ID=FILE",
@@ -122,12 +122,12 @@ def _settings_in(file: Path) -> dict[str, str]:
     return {name.strip(): text.strip() for _, name, _, text in pairs}
 
 
-def remote_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--remote``, and the options of a store with it."""
+def remote_options(function: Callable[..., Any], key: str = "--key") -> Callable[..., Any]:
+    """Add ``--remote``, and the options of a store with it, that for its keys under a name of its own."""
     remote = click.option(
         "--remote", metavar="REMOTE", help="Also read tiered segments of the partition from a folder or an address."
     )
-    return remote(store_options(function))
+    return remote(store_options(function, key))
 
 
 def joined_listing(path: Path, remote: RemoteChoice | None) -> PartitionListing | None:

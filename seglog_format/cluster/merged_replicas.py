@@ -29,6 +29,7 @@ from seglog_format.recovery.salvage import require_apart, salvage_writer
 from seglog_format.recovery.salvage_by_content import PlacedEntry, parts_of
 from seglog_format.recovery.salvage_placement import blocked_reports, placement_of, source_of_log
 from seglog_format.recovery.salvage_scan import begins_entry, longest_increasing
+from seglog_format.recovery.salvaged_log import spliced
 from seglog_format.storage.file_bytes import read_whole
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
+    from seglog_format.recovery.salvage_by_content import PlacedPart
     from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan
     from seglog_format.state.config import BrokerGeneration
 
@@ -115,6 +117,9 @@ class _Opened(NamedTuple):
     def replicas_of(self, batch: _Batch) -> set[int]:
         return {self.owners[entry.log] for entry in batch.copies}
 
+    def logs_of(self, number: int) -> list[LogSegment]:
+        return [log for log, owner in zip(self.logs, self.owners, strict=True) if owner == number]
+
 
 def merge_replicas(
     listings: Sequence[PartitionListing],
@@ -144,24 +149,44 @@ def merge_replicas(
         opened = _opened(listings, stack)
         batches = _batches(opened)
         chosen = _chosen_replica(opened, batches)
-        kept, cleaned, dropped = _choice(batches, chosen, opened)
-        _require_shared(opened, [*kept, *cleaned], dropped)
-        taken = [batch.copies[0] for batch in kept]
-        own = [log for log, owner in zip(opened.logs, opened.owners, strict=True) if owner == chosen]
-        bases = sorted(log.base_offset for log in own)
-        parts = parts_of(taken, opened.logs, lambda entry: bisect_right(bases, entry.first_offset))
+        parts, merged = _merged(opened, batches, chosen)
         offset = None if generation is None else generation.indexed_offset
-        settings = infer_settings(own, interval_bytes=interval_bytes, indexed_offset=offset)
+        settings = infer_settings(opened.logs_of(chosen), interval_bytes=interval_bytes, indexed_offset=offset)
         with salvage_writer(target, settings) as writer:
             writer.write_parts(opened.logs, parts)
             writer.finish(listings)
-        return MergedReplicas(
-            chosen=listings[chosen].path,
-            replicas=tuple(_reports(opened, taken, dropped)),
-            lost=tuple(_lost(opened, [*kept, *cleaned])),
-            entry_count=len(kept),
-            next_offset=kept[-1].last_offset + 1 if kept else 0,
-        )
+        return merged
+
+
+def merged_log(listings: Sequence[PartitionListing]) -> tuple[PartitionListing, MergedReplicas]:
+    """Return the log that brokers can load and that has every whole batch of several replicas. Nothing is written.
+
+    Args:
+        listings: of the replicas; the history of the first one is kept. Its storage opens the files of all.
+
+    Raises:
+        UsageError: no batch of a replica is in another one, and others hold its offsets.
+    """
+    with ExitStack() as stack:
+        opened = _opened(listings, stack, is_for_brokers=True)
+        parts, merged = _merged(opened, _batches(opened), 0)
+        return spliced(listings[0], opened.logs, parts), merged
+
+
+def _merged(opened: _Opened, batches: Sequence[_Batch], chosen: int) -> tuple[Sequence[PlacedPart], MergedReplicas]:
+    """Return the new segments and the report; the segments begin where those of the chosen replica do."""
+    kept, cleaned, dropped = _choice(batches, chosen, opened)
+    _require_shared(opened, [*kept, *cleaned], dropped)
+    taken = [batch.copies[0] for batch in kept]
+    bases = sorted(log.base_offset for log in opened.logs_of(chosen))
+    parts = parts_of(taken, opened.logs, lambda entry: bisect_right(bases, entry.first_offset))
+    return list(parts), MergedReplicas(
+        chosen=opened.listings[chosen].path,
+        replicas=tuple(_reports(opened, taken, dropped)),
+        lost=tuple(_lost(opened, [*kept, *cleaned])),
+        entry_count=len(kept),
+        next_offset=kept[-1].last_offset + 1 if kept else 0,
+    )
 
 
 def _require_one_partition(listings: Sequence[PartitionListing]) -> None:
@@ -190,10 +215,11 @@ def _require_shared(opened: _Opened, used: Iterable[_Batch], dropped: Iterable[_
         raise UsageError(msg)
 
 
-def _opened(listings: Sequence[PartitionListing], stack: ExitStack) -> _Opened:
+def _opened(listings: Sequence[PartitionListing], stack: ExitStack, *, is_for_brokers: bool = False) -> _Opened:
     opened = _Opened(listings, [], [], [])
     for number, listing in enumerate(listings):
-        logs, placement = placement_of(listing, stack.enter_context(opened_segments(listing)))
+        segments = stack.enter_context(opened_segments(listing, storage=listing.storage))
+        logs, placement = placement_of(listing, segments, is_for_brokers=is_for_brokers)
         opened.logs.extend(logs)
         opened.scans.extend(placement.scans)
         opened.owners.extend(number for _ in logs)
@@ -338,9 +364,9 @@ def _lost(opened: _Opened, shown: Sequence[_Batch]) -> Iterator[MissingOffsets]:
     A replica shows the offsets of its batches, and between two that are neighbours in its bytes: there, compaction has
     removed all records.
     """
-    runs = _united(_runs(opened, shown))
+    runs = united(_runs(opened, shown))
     spans = [span for number in range(len(opened.listings)) for span in _spans(opened, number, shown)]
-    yield from _united(part for span in spans for part in _without(span, runs))
+    yield from united(part for span in spans for part in _without(span, runs))
 
 
 def _spans(opened: _Opened, number: int, shown: Sequence[_Batch]) -> Iterator[MissingOffsets]:
@@ -406,7 +432,7 @@ def _runs(opened: _Opened, shown: Iterable[_Batch]) -> Iterator[MissingOffsets]:
             before = entry
 
 
-def _united(spans: Iterable[MissingOffsets]) -> list[MissingOffsets]:
+def united(spans: Iterable[MissingOffsets]) -> list[MissingOffsets]:
     """Return ranges of offsets, ascending, those that touch as one."""
     found: list[MissingOffsets] = []
     for span in sorted(spans):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shlex
 import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,8 +16,6 @@ from seglog_format.model import INT32_MAX
 from seglog_format.names import COORDINATOR_TOPICS, is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from seglog_format.cluster.comparison import Replica, Replicas
     from seglog_format.cluster.image import Fields
     from seglog_format.cluster.releases import Release
@@ -207,7 +204,7 @@ def _chosen(made: NewImage, topic: TopicImage, number: int, replicas: Replicas) 
     election = made.elections[topic.name, number] = Election(readable, fields)
     chosen = election.chosen
     if chosen.damage:
-        made.note(about, _damage_text(chosen, [copy for copy in readable if copy is not chosen]))
+        made.note(about, _damage_text(chosen, has_others=len(readable) > 1))
     _note_leaders(made, about, election, fields)
     for copy in readable:
         if copy is not chosen:
@@ -235,14 +232,11 @@ def _listed(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _damage_text(chosen: Replica, others: Sequence[Replica]) -> str:
+def _damage_text(chosen: Replica, *, has_others: bool) -> str:
     end = chosen.log_end_offset
     where = f"a broker would cut it at offset {end}" if chosen.cut else f"it ends at offset {end}"
     text = f"{chosen.path} is damaged: {chosen.damage}; {where}. The node gets every intact batch of it"
-    if others:
-        merged = shlex.join(["seglog", "salvage", *(str(each.path) for each in (chosen, *others)), "-o", "NEW"])
-        text = f"{text}; `{merged}` also takes those that it lacks from the other replicas"
-    return text
+    return f"{text}{', and those that it lacks from the other replicas' if has_others else ''}"
 
 
 def _partition(number: int, topic_id: str, leader_epoch: int, node: NewNode) -> Fields:

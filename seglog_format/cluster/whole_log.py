@@ -1,6 +1,7 @@
 """A replica together with its segments in a remote store: the files of the whole log, and what is missing.
 
-Damaged files give every intact entry: what a node gets of them is what salvage makes of them.
+Damaged files give every intact entry, and other replicas give those that one lacks: a node gets what salvage makes of
+them.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.errors import SeglogError
+from seglog_format.cluster.merged_replicas import merged_log
+from seglog_format.errors import SeglogError, UsageError
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.partition import Partition
@@ -20,7 +22,7 @@ from seglog_format.recovery.salvaged_log import salvaged_log, salvaged_segment
 from seglog_format.state.leader_epochs import LeaderEpochs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from seglog_format.cluster.comparison import Replica
@@ -52,6 +54,7 @@ class WholeLog(NamedTuple):
         size: number of bytes of all logs.
         epochs: leader epochs and the first offset of each, ascending.
         missing: descriptions of offsets that are neither on the disk nor in the store, or are damaged.
+        taken: descriptions of what is taken from other replicas.
     """
 
     listing: PartitionListing
@@ -63,6 +66,7 @@ class WholeLog(NamedTuple):
     size: int
     epochs: tuple[EpochStart, ...]
     missing: tuple[str, ...]
+    taken: tuple[str, ...] = ()
 
 
 class _StoredLogs(NamedTuple):
@@ -79,15 +83,16 @@ def complete_logs(made: NewImage, remote: RemoteStore | None) -> dict[TopicParti
     """Extend the logs by their segments in the store, and note what is still missing."""
     found = {}
     for key, replica in sorted(made.logs.items()):
-        log = found[key] = whole_log(replica, remote)
-        for text in log.missing:
+        others = [each for each in made.elections[key].copies if each is not replica]
+        log = found[key] = whole_log(replica, remote, others)
+        for text in (*log.taken, *log.missing):
             made.note(f"{key[0]}-{key[1]}", text)
         start, end = log.log_start_offset, log.log_end_offset
         made.logs[key] = replica._replace(log_start_offset=start, log_end_offset=end, size=log.size, epochs=log.epochs)
     return found
 
 
-def whole_log(replica: Replica, remote: RemoteStore | None = None) -> WholeLog:
+def whole_log(replica: Replica, remote: RemoteStore | None = None, others: Sequence[Replica] = ()) -> WholeLog:
     """Return the files of a log.
 
     Each log in the store is read whole. Of damaged logs, in the store or on the disk, every intact entry is taken.
@@ -95,6 +100,7 @@ def whole_log(replica: Replica, remote: RemoteStore | None = None) -> WholeLog:
     Args:
         replica: the local replica, as examined.
         remote: the store; None to use the directory alone.
+        others: replicas of the partition that have what damage took from this one.
 
     Raises:
         UsageError: the store does not answer, or a decryption key is missing.
@@ -108,14 +114,13 @@ def whole_log(replica: Replica, remote: RemoteStore | None = None) -> WholeLog:
         begin = _first_offset(partition)
     listing = local.logs_alone() if replica.has_logs_alone else local
     listing = listing._replace(storage=stored.listing.storage)
-    salvaged = salvaged_log(listing) if replica.damage else None
+    salvaged = _rescued(listing, others) if replica.damage else None
     listing = listing if salvaged is None else salvaged.listing
     files = (*stored.files, *listing.segments)
     whole = listing._replace(segments=files, base_offsets=tuple(each.base_offset for each in files))
     end = _end(replica, salvaged, stored, checkpoint, has_segments=bool(local.segments))
     start, moved = _start(whole, checkpoint, end)
     gaps = _gaps(min(begin, start), [*stored.spans, *((base, base) for base in listing.base_offsets[:1])])
-    lost = _lost_ranges(salvaged.reports) if salvaged else ()
     return WholeLog(
         whole,
         start,
@@ -125,17 +130,44 @@ def whole_log(replica: Replica, remote: RemoteStore | None = None) -> WholeLog:
         len(stored.files),
         sum(whole.storage.status(each.log).size for each in files),
         replica.epochs if salvaged is None else _epochs(local, whole, end),
-        (*stored.damages, *gaps, *lost, *moved),
+        (*stored.damages, *gaps, *(salvaged.lost if salvaged else ()), *moved),
+        () if salvaged is None else salvaged.taken,
     )
 
 
+class _Rescued(NamedTuple):
+    """The intact entries of a damaged replica, with those that others have: the log, its end, and texts."""
+
+    listing: PartitionListing
+    next_offset: int
+    lost: Sequence[str]
+    taken: tuple[str, ...] = ()
+
+
+def _rescued(listing: PartitionListing, others: Sequence[Replica]) -> _Rescued:
+    """Return what salvage makes of a damaged replica and the others; of it alone if they do not fit together."""
+    refused: tuple[str, ...] = ()
+    if others:
+        try:
+            merged, report = merged_log([listing, *(list_partition(each.path) for each in others)])
+        except UsageError as error:
+            refused = (f"nothing is taken from other replicas: {error}",)
+        else:
+            lost = [f"{missing.span} are lost, or had no record: no replica has them" for missing in report.lost]
+            counts = ((each.taken_count, each.path) for each in report.replicas[1:] if each.taken_count)
+            taken = (f"batches that it lacks are taken from {path}: {count}" for count, path in counts)
+            return _Rescued(merged, report.next_offset, _first(lost), tuple(taken))
+    alone = salvaged_log(listing)
+    ends = (each.next_offset for each in alone.reports if each.entry_count)
+    return _Rescued(alone.listing, max(ends, default=0), _lost_ranges(alone.reports), refused)
+
+
 def _end(
-    replica: Replica, salvaged: SalvagedLog | None, stored: _StoredLogs, checkpoint: int, *, has_segments: bool
+    replica: Replica, salvaged: _Rescued | None, stored: _StoredLogs, checkpoint: int, *, has_segments: bool
 ) -> int:
     """Return the offset after the last record of a log; the checkpointed log start offset if it has no segment."""
     if salvaged is not None and salvaged.listing.segments:
-        ends = (each.next_offset for each in salvaged.reports if each.entry_count)
-        return max((salvaged.listing.base_offsets[-1], *ends))
+        return max(salvaged.listing.base_offsets[-1], salvaged.next_offset)
     if salvaged is None and has_segments:
         return replica.log_end_offset or 0
     return max((end for _, end in stored.spans[-1:]), default=checkpoint)
@@ -204,6 +236,10 @@ def _lost_ranges(reports: Iterable[SalvagedSegment]) -> list[str]:
                 lost.append(f"{report.log.name}: {damage.missing.span} are lost, or had no record: {damage.reason}")
             elif not report.entry_count:
                 lost.append(f"{report.log.name}: {damage.reason}")
+    return _first(lost)
+
+
+def _first(lost: list[str]) -> list[str]:
     more = len(lost) - MAX_RANGES
     return [*lost[:MAX_RANGES], *([f"{more:,} more ranges are lost"] if more > 0 else ())]
 

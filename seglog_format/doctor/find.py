@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from seglog_format.codec.decode import verify_checksum
+from seglog_format.codec.checksum import crc32c
+from seglog_format.codec.decoders import DeclaredBytes
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at
 from seglog_format.codec.record_stream import stream_frame
-from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.errors import FormatError, Location, UnreadableError, UsageError
 from seglog_format.lines.logs import WantedEntries
 from seglog_format.lines.options import opened
 from seglog_format.lines.records import RecordLines
-from seglog_format.model import Frame, TailKind
+from seglog_format.model import CODEC_MASK, ENTRY_PREFIX_SIZE, Frame, TailKind
+from seglog_format.schema.fixed_fields import (
+    ATTRIBUTES_POSITION,
+    RECORD_BATCH_HEADER,
+    RECORD_BATCH_HEADER_SIZE,
+    RECORD_BATCH_MAGIC,
+)
 
 if TYPE_CHECKING:
     import re
@@ -22,64 +29,39 @@ if TYPE_CHECKING:
 
     from seglog_format.lines.options import LineOptions
     from seglog_format.lines.sources import Source
+    from seglog_format.log.search import Wanted
     from seglog_format.model import Tail
-    from seglog_format.record_model import Message, Record
-    from seglog_format.storage.byte_source import Buffer
+    from seglog_format.storage.byte_source import Buffer, SourceFile
 
-FIELDS: Final = ("key", "value", "header")
-"""The parts of a record that are searched; a header by its key and by its value."""
-MAX_SEARCHED_SIZE: Final = 2**26
-"""Maximum size of a batch that is searched as a whole before it is decoded."""
+PIECE_SIZE: Final = 2**19
+"""Bytes of uncompressed batches that are searched at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What a record has to hold.
+class Place(NamedTuple):
+    """A place in a decoded record, or in a value that is JSON, and the text that has to be all that is there.
 
     Attributes:
-        pattern: bytes, or an expression for bytes; a field that is null never holds it.
-        fields: some of `FIELDS`.
-        since_ms: the least timestamp; None for any.
-        until_ms: the timestamp that the record is older than; None for any.
+        names: of fields, or numbers in lists, from the outside in.
+        text: a string, or the JSON of anything else.
     """
 
-    pattern: bytes | re.Pattern[bytes]
-    fields: tuple[str, ...] = FIELDS
-    since_ms: int | None = None
-    until_ms: int | None = None
+    names: tuple[str, ...]
+    text: str
 
-    def accepts(self, record: Record | Message) -> bool:
-        """Return whether a record is wanted."""
-        if self.since_ms is not None and record.timestamp_ms < self.since_ms:
+    def is_in(self, decoded: object, value: bytes | None) -> bool:
+        """Return whether the text is at this place."""
+        try:
+            found: Any = json.loads(value or b"") if decoded is None else decoded
+            for name in self.names:
+                found = found[int(name)] if isinstance(found, list) else found[name]
+        except (KeyError, IndexError, TypeError, ValueError, RecursionError):
             return False
-        if self.until_ms is not None and record.timestamp_ms >= self.until_ms:
-            return False
-        return any(self._is_in(each) for each in self._searched(record) if each is not None)
-
-    def may_be_in(self, frame: Frame) -> bool:
-        """Return False if the bytes of a batch show that it holds no wanted record.
-
-        A text that is in an uncompressed record is also in the bytes of its batch. An expression can
-        depend on where a field begins and ends, which only decoding shows.
-        """
-        is_readable = not frame.header.codec_id and frame.header.size_in_bytes <= MAX_SEARCHED_SIZE
-        return not (is_readable and isinstance(self.pattern, bytes)) or self.pattern in bytes(frame.data)
-
-    def _is_in(self, field: bytes) -> bool:
-        return self.pattern in field if isinstance(self.pattern, bytes) else bool(self.pattern.search(field))
-
-    def _searched(self, record: Record | Message) -> Iterator[bytes | None]:
-        if "key" in self.fields:
-            yield record.key
-        if "value" in self.fields:
-            yield record.value
-        if "header" in self.fields:
-            for header in record.headers:
-                yield header.key
-                yield header.value
+        return self.text == (found if isinstance(found, str) else json.dumps(found, ensure_ascii=False))
 
 
-def found_in(source: Source, wanted: Wanted, options: LineOptions) -> Iterator[dict[str, Any] | FormatError | int]:
+def found_in(
+    source: Source, wanted: Wanted, options: LineOptions, at: Place | None = None
+) -> Iterator[dict[str, Any] | FormatError | int]:
     """Yield the wanted records of a log file as the lines that `lines_of` makes.
 
     Between them are an error for each part that cannot be read, and the next offset after each batch. Control records
@@ -89,6 +71,7 @@ def found_in(source: Source, wanted: Wanted, options: LineOptions) -> Iterator[d
         source: a log file.
         wanted: what to search for.
         options: the wanted offsets, the limit of decompression and the form of the lines.
+        at: where a text has to be, besides.
 
     Raises:
         FormatError: the file cannot be opened, or is larger than Kafka allows.
@@ -98,17 +81,60 @@ def found_in(source: Source, wanted: Wanted, options: LineOptions) -> Iterator[d
     with opened(source) as content:
         frames = WantedEntries(source, content, options)
         try:
-            for frame in frames:
-                yield from _found_in_frame(frame, source.name, wanted, options, lines)
+            while True:
+                if not options.is_window and (passed := _passed_over(content, frames.position, wanted.pattern)):
+                    frames.position, frames.reached = passed
+                    yield frames.reached
+                frame = next(iter(frames), None)
+                if frame is None:
+                    break
+                yield from _found_in_frame(frame, source.name, wanted, options, lines, at)
                 yield frame.header.next_offset
+                frames.position = frame.end
         except FormatError as error:
             yield error
             return
         yield frames.reached
         if _is_unread(frames.tail):
-            at = Location(source.name, frames.tail.position)
+            where = Location(source.name, frames.tail.position)
             found = f"{frames.tail.size} bytes: {frames.tail.kind.value}"
-            yield FormatError(at, frames.tail.requirement, expected="a whole batch", found=found)
+            yield FormatError(where, frames.tail.requirement, expected="a whole batch", found=found)
+
+
+def _passed_over(content: SourceFile, position: int, pattern: bytes | re.Pattern[bytes]) -> tuple[int, int] | None:
+    """Return the position after uncompressed batches without a text, and their next offset; None if there are none.
+
+    Many batches are searched at once. Whatever else is there is left to the caller, such as a wrong checksum.
+    """
+    if not isinstance(pattern, bytes) or not pattern or isinstance(content, DeclaredBytes):
+        return None
+    reached, is_quiet = None, True
+    while is_quiet and content.size - position >= RECORD_BATCH_HEADER_SIZE:
+        try:
+            window = content.window(position, min(PIECE_SIZE, content.size - position))
+        except UnreadableError:
+            break
+        piece = window.data[position - window.start :][:PIECE_SIZE]
+        if not _is_plain(*RECORD_BATCH_HEADER.unpack_from(piece)[3:6]):
+            break
+        data, here = bytes(piece), 0
+        hit = data.find(pattern)
+        end = len(data) if hit < 0 else hit
+        while here + RECORD_BATCH_HEADER_SIZE <= end:
+            base_offset, length, _, magic, crc, attributes, delta, *_ = RECORD_BATCH_HEADER.unpack_from(data, here)
+            following = here + ENTRY_PREFIX_SIZE + length
+            if not (_is_plain(magic, crc, attributes) and here + RECORD_BATCH_HEADER_SIZE <= following <= end):
+                break
+            if crc32c(data[here + ATTRIBUTES_POSITION : following]) != crc:
+                break
+            here, reached = following, base_offset + delta + 1
+        position += here
+        is_quiet = bool(here) and hit < 0
+    return None if reached is None else (position, reached)
+
+
+def _is_plain(magic: int, _crc: int, attributes: int) -> bool:
+    return magic == RECORD_BATCH_MAGIC and not attributes & CODEC_MASK
 
 
 def _is_unread(tail: Tail) -> bool:
@@ -117,20 +143,21 @@ def _is_unread(tail: Tail) -> bool:
 
 
 def _found_in_frame(
-    frame: Frame, name: str, wanted: Wanted, options: LineOptions, lines: RecordLines
+    frame: Frame, name: str, wanted: Wanted, options: LineOptions, lines: RecordLines, place: Place | None
 ) -> Iterator[dict[str, Any] | FormatError]:
     header, at = frame.header, Location(name, frame.position)
     base_offset = header.base_offset
-    if header.is_control or (base_offset is not None and not options.overlaps(base_offset, header.next_offset)):
+    if base_offset is not None and not options.overlaps(base_offset, header.next_offset):
         return
     try:
-        if not wanted.may_be_in(frame):
-            verify_checksum(frame, at)
+        if not wanted.may_be_in(frame, at, options.limit):
             return
         batch = stream_frame(frame, at=at, limit=options.limit, to_offset=options.to_offset)
         for record in batch.records:
             if options.overlaps(record.offset, record.offset + 1) and wanted.accepts(record):
-                yield lines.line(record, header, frame.position)
+                line = lines.line(record, header, frame.position)
+                if place is None or place.is_in(line.get("decoded"), record.value):
+                    yield line
     except FormatError as error:
         yield error
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seglog_format.doctor.statements import Hurt, Kind, Statement, typed
 from seglog_format.errors import Location
 from seglog_format.log.side_files import topic_id_of
+from seglog_format.names import FileKind, segment_file_name
 from seglog_format.tier.records import SegmentState
 
 if TYPE_CHECKING:
@@ -43,12 +44,17 @@ def uncopied(
     """
     copies = remote.copies(partition.listing, partition.log_end_offset)
     if copies is None:
+        yield from _nothing_of_it(entry, partition, topic)
         return
     begun = _begun(entry, partition, topic)
     for segment, following in pairwise(partition.segments):
         first, last = max(segment.base_offset, partition.log_start_offset), following.base_offset - 1
         missing = copies.missing(first, last) if first <= last else None
         reason = None if missing is None else _reason(partition, copies, begun, first, last)
+        snapshots = {each.base_offset for each in partition.listing.snapshots}
+        if missing is not None and reason is None and following.base_offset not in snapshots:
+            name = segment_file_name(following.base_offset, FileKind.PRODUCER_SNAPSHOT)
+            reason = f"{name} is not here, which brokers copy with it", "SEG-ROL-015"
         if reason is not None:
             why, rule = reason
             what = f"offsets {first} to {last} are not in the remote store, so retention keeps this segment: {why}"
@@ -58,6 +64,21 @@ def uncopied(
             where, hurt = Location(segment.path), (Hurt.UPLOADER, Hurt.RETENTION)
             rules = tuple(dict.fromkeys(("SEG-RET-014", rule)))
             yield Statement(Kind.TIER, what, where, rules, hurt, step, None, first)
+
+
+def _nothing_of_it(entry: PartitionEntry, partition: Partition, topic: LocalMetadataTopic) -> Iterator[Statement]:
+    """Yield that the store has segments of other partitions of the topic, and none of this one, which has some."""
+    name, number = entry.name.topic_partition
+    others = sorted({each.partition for each in topic.of(partition.listing) or () if each.topic == name} - {number})
+    if others and len(partition.segments) > 1:
+        count = len(partition.segments) - 1
+        what = (
+            f"no segment of this partition is in the remote store, {count} could be, and segments of partition"
+            f" {others[0]} of its topic are: look for errors of copying in the log of its leader"
+        )
+        step = typed("retain", entry.path, "--config", "remote.storage.enable=true")
+        hurt = (Hurt.UPLOADER, Hurt.RETENTION)
+        yield Statement(Kind.TIER, what, Location(str(entry.path)), ("SEG-RET-014",), hurt, step)
 
 
 def _begun(entry: PartitionEntry, partition: Partition, topic: LocalMetadataTopic) -> list[RemoteSegment]:

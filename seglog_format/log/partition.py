@@ -37,7 +37,8 @@ from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Generator, Iterable, Iterator
+    import re
+    from collections.abc import Collection, Generator, Iterable, Iterator
     from pathlib import Path
 
     from seglog_format.engine.choice import Choice
@@ -123,6 +124,51 @@ class DeliversRecords:
         end = INT64_MAX if to_offset is None else to_offset
         at_border = self._watched(on_gap, is_from_start=from_offset is None)
         return chain.from_iterable(self._deliver((start, end), transactions, entry, choice, at_border))
+
+    def find(
+        self: DeliveredLog,
+        pattern: str | bytes | re.Pattern[bytes],
+        *,
+        fields: Collection[str] = ("key", "value", "header"),
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+    ) -> Iterator[Record | Message]:
+        """Yield the records that hold a text, in offset order, those of aborted transactions too.
+
+        A batch is decoded only if its bytes, decompressed, hold the text; its checksum is verified in any case.
+
+        Args:
+            pattern: a text, bytes, or an expression for bytes; a field that is null holds none of them.
+            fields: where it is searched: ``key``, ``value``, ``header`` for keys and values of headers.
+            from_offset: first offset to search; the log start offset by default.
+            to_offset: end of the range, exclusive; by default the end of the log.
+            since_ms: the least timestamp of a record, in milliseconds since 1970.
+            until_ms: the timestamp that a record is older than.
+
+        Raises:
+            OffsetOutOfRangeError: as for `records`.
+            UsageError: an offset that is no integer, or an unknown field.
+            FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
+
+        Examples:
+            >>> from seglog_format import open_partition
+            >>> with open_partition("demo/kafka-4.3.0/segs-0") as partition:
+            ...     [record.offset for record in partition.find("key-23", fields=["key"], from_offset=200)]
+            [249, 300, 445]
+        """
+        require_offsets(from_offset=from_offset, to_offset=to_offset)
+        start = self.log_start_offset if from_offset is None else from_offset
+        self._check_range(start)
+        from seglog_format.log.search import FIELDS, Wanted  # noqa: PLC0415 - for searches alone
+
+        if unknown := sorted(set(fields).difference(FIELDS)):
+            msg = f"a field is one of {', '.join(FIELDS)}, not {unknown[0]!r}"
+            raise UsageError(msg)
+        data = pattern.encode() if isinstance(pattern, str) else pattern
+        wanted = Wanted(pattern=data, fields=tuple(fields), since_ms=since_ms, until_ms=until_ms)
+        return self._reader.found(wanted, start, INT64_MAX if to_offset is None else to_offset)
 
     def engine_for(
         self: DeliveredLog,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from seglog_format.codec.record_stream import StreamedBatch
     from seglog_format.log.gaps import AtBorder
+    from seglog_format.log.search import Wanted
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.record_model import Message, Record, RecordBatch
@@ -258,6 +259,17 @@ class LogReader:
         for batch in self.batches_to_deliver(start, end, at_border):
             yield from delivered(batch, start, end, transactions)
             start = max(start, batch.next_offset)
+
+    def found(self, wanted: Wanted, start: int, end: int) -> Iterator[Record | Message]:
+        """Yield the wanted records of a range of offsets; only batches that may hold one are decoded.
+
+        Raises:
+            FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
+        """
+        for segment, frame in self.frames_from(start, end):
+            if wanted.may_be_in(frame, Location(segment.path, frame.position), segment.limit):
+                batch = self._to_deliver(segment, frame, None, end)
+                yield from filter(wanted.accepts, delivered(batch, start, end, None))
 
     def batches_to_deliver(
         self, start: int, end: int, at_border: AtBorder | None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
-    from seglog_format.recovery.salvage_by_content import Placement
+    from seglog_format.recovery.salvage_by_content import PlacedPart
     from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.storage.byte_source import SourceFile
     from seglog_format.storage.directory_entries import DirectoryEntries
@@ -70,18 +70,19 @@ def salvaged_log(listing: PartitionListing) -> SalvagedLog:
     with opened_segments(listing, storage=listing.storage) as segments:
         logs, placement = placement_of(listing, segments, is_for_brokers=True)
         reports = (*reports_of(logs, placement), *blocked_reports(listing))
-        return SalvagedLog(_spliced(listing, logs, placement), reports)
+        return SalvagedLog(spliced(listing, logs, placement.parts), reports)
 
 
 def salvaged_segment(listing: PartitionListing, segment: LogSegment) -> SalvagedLog:
     """Return what `salvaged_log` returns, for one segment of a partition."""
     placement = placed_by_name([segment], is_for_brokers=True)
-    return SalvagedLog(_spliced(listing, [segment], placement), tuple(reports_of([segment], placement)))
+    return SalvagedLog(spliced(listing, [segment], placement.parts), tuple(reports_of([segment], placement)))
 
 
-def _spliced(listing: PartitionListing, logs: Sequence[LogSegment], placement: Placement) -> PartitionListing:
+def spliced(listing: PartitionListing, logs: Sequence[LogSegment], parts: Sequence[PlacedPart]) -> PartitionListing:
+    """Return a listing of new segments that consist of pieces of logs, which may be in other directories."""
     files, spliced = list[SegmentFiles](), dict[Path, tuple[FilePiece, ...]]()
-    for part in placement.parts:
+    for part in parts:
         pieces = tuple(FilePiece(logs[piece.log].paths.log, piece.start, piece.end) for piece in part.pieces)
         old = logs[part.pieces[0].log] if part.pieces else None
         if old is not None and old.base_offset == part.base_offset and pieces == _whole(old):

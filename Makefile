@@ -129,7 +129,7 @@ docs: $(VENV)/.dev $(VENV)/.docs $(VENV)/.kernels ## regenerate the generated pa
 	@echo 'The site is in site/index.html'
 
 docs-check: $(VENV)/.dev $(VENV)/.docs $(VENV)/.kernels ## fail when a generated page is out of date or the site does not build
-	@$(BIN)/python -m tools.docs.gen_docs --check
+	@$(BIN)/python -m tools.docs.gen_docs --check $(ARGS)
 	@$(BIN)/mkdocs build --strict --quiet
 
 package: $(VENV)/.fast ## build a wheel with its kernels into dist/, and use it away from the sources

@@ -55,10 +55,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--req", metavar="ID", help="run only the tests that are marked with this requirement id")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    wanted = config.getoption("--req")
-    if wanted is None:
-        return
-    chosen = [item for item in items if any(wanted in mark.args for mark in item.iter_markers("req"))]
-    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = chosen
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and (owner := _owner_of_what_is_shared(item)):
+            item.add_marker(pytest.mark.xdist_group(owner))
+    yield
+    if config.getoption("loadgroup", default=False):
+        for item in items:
+            _name_group(item)
+    if wanted := config.getoption("--req"):
+        chosen = [item for item in items if any(wanted in mark.args for mark in item.iter_markers("req"))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+
+
+def _owner_of_what_is_shared(item: pytest.Item) -> str | None:
+    """Return a name for the tests that use the same things, so that one worker makes them, once.
+
+    Workers take the largest groups first, so the single tests are left to keep both busy up to the end.
+    """
+    fixtures = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+    if "spark" in fixtures:
+        return "spark"
+    return item.nodeid.partition("::")[0] if any(each[-1].scope == "module" for each in fixtures.values()) else None
+
+
+def _name_group(item: pytest.Item) -> None:
+    """Append the group of a test to its name, as xdist 3.8 means to do: pytest 9.2 passes over what it writes."""
+    group = item.get_closest_marker("xdist_group")
+    if group is not None and not item.nodeid.endswith(f"@{group.args[0]}"):
+        item._id = item.id.parse(f"{item.nodeid}@{group.args[0]}")  # type: ignore[attr-defined]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import astuple
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +19,7 @@ from helpers.support import authentic, bundled_cases, states
 from helpers.walking import each_of
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from seglog_algorithms import lookup, transaction_index
+from seglog_algorithms import entries, lookup, transaction_index
 from seglog_algorithms.damage import Damage
 from seglog_algorithms.directory import INDEX, TIME_INDEX, TRANSACTION_INDEX, base_offsets, file_name, files_that_count
 from seglog_algorithms.entries import up_to_damage, walk
@@ -36,7 +38,7 @@ from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.segment_files import side_files_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from seglog_algorithms.logs import Log
 
@@ -45,6 +47,18 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.filterwarnings("ignore::seglog_format.errors.MissingOffsetsWarning"),
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def parsed_once() -> Iterator[None]:
+    """Parse the same bytes once: each question walks the log again, and most of that time is construct's."""
+    with pytest.MonkeyPatch.context() as patched:
+        prefixes = SimpleNamespace(parse=cache(entries.EntryPrefix.parse), sizeof=cache(entries.EntryPrefix.sizeof))
+        patched.setattr(entries, "EntryPrefix", prefixes)
+        patched.setattr(entries, "_header", lru_cache(maxsize=5000)(entries._header))
+        yield
+
+
 SAMPLES = 2
 """Offsets, and timestamps, that are asked of a broker's directory."""
 
@@ -193,5 +207,5 @@ def test_an_index_of_its_own_is_found_where_a_broker_wrote_one() -> None:
         assert indexes.time == files[file_name(base, TIME_INDEX)]
     txn = next(iter(partitions(authentic("4.3.0/txn"))))
     files = files_in(txn)
-    entries = list(walk(files[file_name(0, ".log")]))
-    assert transaction_index.build(entries, {}, decompress) == files[file_name(0, TRANSACTION_INDEX)]
+    written = list(walk(files[file_name(0, ".log")]))
+    assert transaction_index.build(written, {}, decompress) == files[file_name(0, TRANSACTION_INDEX)]

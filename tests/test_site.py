@@ -10,8 +10,8 @@ import subprocess
 import sys
 from collections import defaultdict
 from html.parser import HTMLParser
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -25,9 +25,6 @@ from seglog_format.cli.structures import structures
 from seglog_format.field_names import kafka_name
 from seglog_format.requirements import requirements
 from tools.docs import permalinks, site_home, source_pages, whole_page
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.xdist_group("site")
 """The site is built once."""
@@ -123,7 +120,9 @@ class PageParser(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Provide the site, built as `make docs` builds it."""
+    """Provide the site, built as `make docs` builds it: by CI before the tests, or by itself."""
+    if built := os.environ.get("SEGLOG_SITE"):
+        return Path(built)
     if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("material") is None:
         pytest.skip("building the site needs the packages of the extra `docs`")
     target = tmp_path_factory.mktemp("site")

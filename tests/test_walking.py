@@ -85,5 +85,7 @@ def test_variants_ask_all_inputs_together(variant: str, number: int) -> None:
 
 
 @pytest.mark.xdist_group("share")
-def test_no_input_was_left_out() -> None:
+def test_no_input_was_left_out(request: pytest.FixtureRequest) -> None:
+    """All variants ran in this process, as groups of xdist have it: what a group makes is made once."""
     assert SEEN in (set(), set(range(12)))
+    assert hasattr(request.config, "workerinput") <= request.node.nodeid.endswith("@share")

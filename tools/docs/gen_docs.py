@@ -266,17 +266,18 @@ def command_line_page() -> str:
     return "\n".join(lines)
 
 
-def with_transcripts(made: dict[str, str], directory: Path) -> Iterator[tuple[str, str]]:
+def with_transcripts(made: dict[str, str], directory: Path, *, only_made: bool) -> Iterator[tuple[str, str]]:
     """Yield every page with commands or Python in it, after running them again.
 
     Args:
         made: the generated pages; other pages are read as committed.
         directory: working directory of the commands.
+        only_made: leave other pages out.
     """
     for path in sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")]):
         name = path.relative_to(REPOSITORY).as_posix()
         shown = made.get(name) or path.read_text(encoding="utf-8")
-        if transcripts.BLOCK.search(shown):
+        if (name in made or not only_made) and transcripts.BLOCK.search(shown):
             yield name, transcripts.refreshed(shown, directory)
 
 
@@ -296,11 +297,13 @@ def main() -> int:
     """Write the files, or report which are out of date."""
     parser = argparse.ArgumentParser(description="write the generated part of the documents")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when something is out of date")
-    check = parser.parse_args().check
+    parser.add_argument("--generated", action="store_true", help="leave the transcripts of other pages to the tests")
+    given = parser.parse_args()
+    check = given.check
     pages = generated()
     with tempfile.TemporaryDirectory() as name:
         demo_data.unpack(Path(name) / "demo")
-        pages |= dict(with_transcripts(pages, Path(name)))
+        pages |= dict(with_transcripts(pages, Path(name), only_made=given.generated))
     for path in out_of_date(pages):
         print(f"{path}: out of date" if check else f"writing {path}")
         if not check and path in pages:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from seglog_conformance.crash.workload import START_MS, RefusedError, ask, open_transactions
+from seglog_conformance.crash.workload import START_MS, RefusedError, ask
 from seglog_format.checks import verify
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
@@ -147,8 +147,8 @@ def complaints(seen: Seen, promise: Promise) -> Complaints:
     end = kept[-1].end if kept else 0
     if seen.next_offset not in {end, seen.log_start}:
         found["ends inside a batch"] = f"the log ends at offset {seen.next_offset}, and a batch ends at {end}"
-    if not found and seen.committed != (committed := _committed(kept, seen.log_start)):
-        found["read_committed"] = f"delivers {_shown(seen.committed, committed)}"
+    if not found and seen.committed not in (committed := _committed(kept, seen.log_start)):
+        found["read_committed"] = f"delivers {_shown(seen.committed, committed[0])}"
     return found | ({"does not work": seen.failure} if seen.failure else _of_appends(seen))
 
 
@@ -191,9 +191,12 @@ def _compared(found: Records, wanted: Sequence[tuple[int, str]], promise: Promis
     return broken
 
 
-def _committed(kept: Sequence[Batch], log_start: int) -> Records:
-    """Return what a reader gets with the isolation level read_committed."""
-    stable = min(open_transactions(kept).values(), default=kept[-1].end if kept else 0)
+def _committed(kept: Sequence[Batch], log_start: int) -> tuple[Records, Records]:
+    """Return what a reader may get with the isolation level read_committed.
+
+    Whether a transaction is open of which all records are below the log start, a storage may know from a snapshot of
+    its producers, or not: the log itself does not tell.
+    """
     held: dict[int, list[Batch]] = {}
     aborted: list[Batch] = []
     for batch in kept:
@@ -202,9 +205,12 @@ def _committed(kept: Sequence[Batch], log_start: int) -> Records:
             aborted += ended if batch.end_marker == "abort" else []
         elif batch.is_transactional:
             held.setdefault(batch.producer, []).append(batch)
-    return tuple(
-        record for batch in kept if batch not in aborted for record in batch.records if log_start <= record[0] < stable
-    )
+    records = [record for batch in kept if batch not in aborted for record in batch.records if record[0] >= log_start]
+    end = kept[-1].end if kept else 0
+    first = [batches[0].start for batches in held.values()]
+    above = [batch.start for batches in held.values() for batch in batches if batch.end > log_start]
+    known, read = (min(offsets, default=end) for offsets in (first, above))
+    return tuple(each for each in records if each[0] < known), tuple(each for each in records if each[0] < read)
 
 
 def _shown(found: Records, wanted: Records) -> str:

@@ -182,6 +182,7 @@ WELL = Seen(
     committed=tuple(record for record in ALL if record[0] != 2),
     sent_again=((4, ""),),
     appended_at=5,
+    aborted=((1001, 3),),
     second=(*ALL, (5, ONE_MORE)),
 )
 PROMISE = Promise(BATCHES, acknowledged=4, start=0)
@@ -223,6 +224,7 @@ def test_a_log_with_everything_or_without_what_was_not_flushed_is_well() -> None
         ("next offset", replace(WELL, appended_at=4)),
         ("duplicate", replace(WELL, sent_again=((4, "is appended at offset 5"),))),
         ("verify", replace(WELL, findings=("SEG-BAT-003",))),
+        ("aborted", replace(WELL, aborted=((1001, 2),))),
         ("second start", replace(WELL, second=ALL)),
     ],
 )

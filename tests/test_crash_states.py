@@ -182,6 +182,7 @@ WELL = Seen(
     committed=tuple(record for record in ALL if record[0] != 2),
     sent_again=((4, ""),),
     appended_at=5,
+    aborted=((1001, 3),),
     second=(*ALL, (5, ONE_MORE)),
 )
 PROMISE = Promise(BATCHES, acknowledged=4, start=0)
@@ -223,6 +224,7 @@ def test_a_log_with_everything_or_without_what_was_not_flushed_is_well() -> None
         ("next offset", replace(WELL, appended_at=4)),
         ("duplicate", replace(WELL, sent_again=((4, "is appended at offset 5"),))),
         ("verify", replace(WELL, findings=("SEG-BAT-003",))),
+        ("aborted", replace(WELL, aborted=((1001, 2),))),
         ("second start", replace(WELL, second=ALL)),
     ],
 )
@@ -237,3 +239,14 @@ def test_an_open_transaction_holds_readers_of_committed_records_back() -> None:
     )
     assert complaints(seen, is_open) == {}
     assert "read_committed" in complaints(replace(seen, committed=ALL[:3]), is_open)
+
+
+def test_an_open_transaction_below_the_log_start_may_hold_readers_back_or_not() -> None:
+    later = (BATCHES[1], replace(BATCHES[3], start=3))
+    found = replace(WELL, log_start=3, next_offset=4, uncommitted=((3, "04"),), committed=(), sent_again=((3, ""),))
+    found = replace(found, appended_at=4, second=((3, "04"), (4, ONE_MORE)))
+    promise = Promise((BATCHES[0], *later), start=3)
+    for committed in ((), ((3, "04"),)):
+        assert complaints(replace(found, committed=committed), promise) == {}
+    inside = replace(found, log_start=2, uncommitted=((2, "02"), (3, "04")), committed=((3, "04"),))
+    assert "read_committed" in complaints(inside, promise)

@@ -79,6 +79,28 @@ class Cut:
         return tuple(found)
 
     @cached_property
+    def journaled(self) -> int:
+        """Number of the operation before which all names and truncations are on the disk, on ext4.
+
+        A sync of a file or directory commits the transaction that changed it last, with all before it (fs/ext4/fsync.c:
+        ext4_fsync_journal, i_sync_tid). A sync of an inode without a new name or length commits nothing.
+        """
+        dirty: set[int] = set()
+        durable = 0
+        for number, operation in enumerate(self.history.operations[: self.number]):
+            match operation:
+                case Sync(node=node) if node in dirty:
+                    durable = number
+                    dirty.clear()
+                case Naming() as naming:
+                    dirty |= naming.directories | naming.named
+                case Resize(node=node):
+                    dirty.add(node)
+                case _:
+                    pass
+        return durable
+
+    @cached_property
     def candidates(self) -> tuple[int, ...]:
         """All operations that may be a change."""
         return self.pending + self.early
@@ -100,7 +122,7 @@ def ext4_ordered(cut: Cut, changes: Changes) -> Changes:
     It has one journal for the whole file system, and each promise below is one of the ext4 documentation (ext4(5);
     Documentation/admin-guide/ext4.rst and Documentation/filesystems/ext4/journal.rst of Linux) or of its source.
     """
-    operations, durable = cut.history.operations, _journaled(cut)
+    operations, durable = cut.history.operations, cut.journaled
     names = [number for number in cut.pending if number >= durable and _is_journaled(cut, number)]
     lost = {number for number in changes if not _is_journaled(cut, number)}
     # Transactions are committed in their order (journal.rst): what is lost of names and truncations is the end.
@@ -143,28 +165,6 @@ def _is_journaled(cut: Cut, number: int) -> bool:
 def _is_length(cut: Cut, number: int) -> bool:
     operation = cut.history.operations[number]
     return isinstance(operation, Resize) and operation.by_write
-
-
-def _journaled(cut: Cut) -> int:
-    """Return the number of the operation before which all names and truncations are on the disk.
-
-    A sync of a file or directory commits the transaction that changed it last, with all before it
-    (fs/ext4/fsync.c: ext4_fsync_journal, i_sync_tid). A sync of an inode without a new name or length commits nothing.
-    """
-    dirty: set[int] = set()
-    durable = 0
-    for number, operation in enumerate(cut.history.operations[: cut.number]):
-        match operation:
-            case Sync(node=node) if node in dirty:
-                durable = number
-                dirty.clear()
-            case Naming() as naming:
-                dirty |= naming.directories | naming.named
-            case Resize(node=node):
-                dirty.add(node)
-            case _:
-                pass
-    return durable
 
 
 PROFILES: Final[dict[str, Callable[[Cut, Changes], Changes]]] = {"posix": posix, "ext4-ordered": ext4_ordered}

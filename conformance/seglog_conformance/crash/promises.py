@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from seglog_conformance.crash.workload import START_MS, RefusedError, ask, open_transactions
+from seglog_conformance.crash.workload import START_MS, RefusedError, ask
 from seglog_format.checks import verify
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import SeglogError
+from seglog_format.log.partition import open_partition
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 ONE_MORE: Final = b"one more".hex()
 """Value of the record that is appended after the power cut."""
 SHOWN: Final = 3
+PARTITION: Final = "topic-0"
 READ: Final[Json] = {"do": "read"}
 CLOSE: Final[Json] = {"do": "close"}
 
@@ -48,6 +50,7 @@ class Seen:
         sent_again: base offsets of batches that were sent again, each with what became of it if it was not recognized.
         appended_at: offset of the next record.
         findings: errors that `seglog verify` finds after it was closed.
+        aborted: producer and marker of each transaction that the transaction indexes then list as aborted.
         second: what a reader gets after the second start.
     """
 
@@ -59,6 +62,7 @@ class Seen:
     sent_again: tuple[tuple[int, str], ...] = ()
     appended_at: int = -1
     findings: tuple[str, ...] = ()
+    aborted: tuple[tuple[int, int], ...] = ()
     second: Records = ()
 
 
@@ -90,6 +94,7 @@ def look(testee: ProcessTestee, root: Path, config: Json, batches: Sequence[Batc
             sent_again=tuple((batch.start, _again(found, batch)) for batch, found in zip(again, results, strict=True)),
             appended_at=int(appended["firstOffset"]),
             findings=_findings(root),
+            aborted=_aborted(root),
         )
         return replace(seen, second=_records(ask(testee, start, READ, CLOSE)[1]))
     except RefusedError as error:
@@ -116,6 +121,15 @@ def _findings(root: Path) -> tuple[str, ...]:
         )
     except SeglogError as error:
         return (str(error).replace(str(root), "DIRECTORY"),)
+
+
+def _aborted(root: Path) -> tuple[tuple[int, int], ...]:
+    try:
+        with open_partition(root / PARTITION) as partition:
+            indexes = [segment.transaction_index for segment in partition.segments]
+            return tuple((each.producer_id, each.last_offset) for index in indexes if index for each in index.entries)
+    except SeglogError:
+        return ()
 
 
 def _last(batches: Sequence[Batch], seen: Seen) -> Iterable[Batch]:
@@ -147,9 +161,14 @@ def complaints(seen: Seen, promise: Promise) -> Complaints:
     end = kept[-1].end if kept else 0
     if seen.next_offset not in {end, seen.log_start}:
         found["ends inside a batch"] = f"the log ends at offset {seen.next_offset}, and a batch ends at {end}"
-    if not found and seen.committed != (committed := _committed(kept, seen.log_start)):
-        found["read_committed"] = f"delivers {_shown(seen.committed, committed)}"
-    return found | ({"does not work": seen.failure} if seen.failure else _of_appends(seen))
+    if not found and seen.committed not in (committed := _committed(kept, seen.log_start)):
+        found["read_committed"] = f"delivers {_shown(seen.committed, committed[0])}"
+    if seen.failure:
+        return found | {"does not work": seen.failure}
+    markers = {(batches[0].producer, marker.start) for batches, marker in _ended(kept)[0] if _is_seen(batches, seen)}
+    if unlisted := sorted(markers - set(seen.aborted)):
+        found["aborted"] = f"no transaction index lists what was aborted (producer, marker): {unlisted[:SHOWN]}"
+    return found | _of_appends(seen)
 
 
 def _of_appends(seen: Seen) -> Complaints:
@@ -191,20 +210,38 @@ def _compared(found: Records, wanted: Sequence[tuple[int, str]], promise: Promis
     return broken
 
 
-def _committed(kept: Sequence[Batch], log_start: int) -> Records:
-    """Return what a reader gets with the isolation level read_committed."""
-    stable = min(open_transactions(kept).values(), default=kept[-1].end if kept else 0)
+def _committed(kept: Sequence[Batch], log_start: int) -> tuple[Records, Records]:
+    """Return what a reader may get with the isolation level read_committed.
+
+    Whether a transaction is open of which all records are below the log start, a storage may know from a snapshot of
+    its producers, or not: the log itself does not tell.
+    """
+    ended, held = _ended(kept)
+    aborted = [batch for batches, _ in ended for batch in batches]
+    records = [record for batch in kept if batch not in aborted for record in batch.records if record[0] >= log_start]
+    end = kept[-1].end if kept else 0
+    first = [batches[0].start for batches in held.values()]
+    above = [batch.start for batches in held.values() for batch in batches if batch.end > log_start]
+    known, read = (min(offsets, default=end) for offsets in (first, above))
+    return tuple(each for each in records if each[0] < known), tuple(each for each in records if each[0] < read)
+
+
+def _ended(kept: Sequence[Batch]) -> tuple[list[tuple[list[Batch], Batch]], dict[int, list[Batch]]]:
+    """Return the batches of each aborted transaction with its marker, and those of open ones by their producer."""
     held: dict[int, list[Batch]] = {}
-    aborted: list[Batch] = []
+    aborted = []
     for batch in kept:
         if batch.end_marker:
-            ended = held.pop(batch.producer, [])
-            aborted += ended if batch.end_marker == "abort" else []
+            batches = held.pop(batch.producer, [])
+            if batch.end_marker == "abort" and batches:
+                aborted.append((batches, batch))
         elif batch.is_transactional:
             held.setdefault(batch.producer, []).append(batch)
-    return tuple(
-        record for batch in kept if batch not in aborted for record in batch.records if log_start <= record[0] < stable
-    )
+    return aborted, held
+
+
+def _is_seen(batches: Sequence[Batch], seen: Seen) -> bool:
+    return any(batch.end > seen.log_start for batch in batches)
 
 
 def _shown(found: Records, wanted: Records) -> str:

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_conformance.crash.history import PAGE, Marker, Sync
+from seglog_conformance.crash.history import PAGE, Marker, Naming, Sync
 from seglog_conformance.crash.profiles import PROFILES
 from seglog_conformance.crash.promises import complaints, look
 from seglog_conformance.crash.recording import recording
@@ -93,10 +93,12 @@ class Result:
     Attributes:
         counts: numbers of operations, cuts, states and failures.
         failures: one of each kind.
+        digests: of all states.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
+    digests: frozenset[str] = frozenset()
 
 
 def process_of(wanted: Listed, builder: Builder) -> ProcessTestee:
@@ -173,16 +175,23 @@ class _Examination:
                     asked.add((state.digest, promise))
                     self._examine(state, promise, control, usual)
         counts["verdicts"], counts["states"] = len(asked), len(self._seen)
+        self._result.digests = frozenset(self._seen)
         return self._result
 
     def _numbers(self, dice: random.Random) -> list[int]:
-        """Return all cuts in a random order, of which every other one follows an answer: a new promise."""
+        """Return all cuts in a random order: in turn after an answer that promises more, a name, and anything else."""
         numbers = list(filter(self._may_differ, range(1, len(self._history) + 1)))
         dice.shuffle(numbers)
-        answered, others = list[int](), list[int]()
+        answers, names, others = list[int](), list[int](), list[int]()
         for each in numbers:
-            (answered if isinstance(self._history.operations[each - 1], Marker) else others).append(each)
-        return [each for pair in zip_longest(answered, others) for each in pair if each is not None]
+            match self._history.operations[each - 1]:
+                case Marker(event=event) if self._workload.steps[event["step"]].is_flushed:
+                    answers.append(each)
+                case Naming():
+                    names.append(each)
+                case _:
+                    others.append(each)
+        return [each for turn in zip_longest(answers, names, others) for each in turn if each is not None]
 
     def _may_differ(self, number: int) -> bool:
         """Return whether a cut after an operation may leave what one before it may not, or breaks another promise."""

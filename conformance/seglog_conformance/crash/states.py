@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_conformance.crash.history import ROOT, Naming, Resize, Write
-from seglog_conformance.crash.profiles import PROFILES, Cut
+from seglog_conformance.crash.profiles import PROFILES, Changes, Cut
 
 if TYPE_CHECKING:
     import random
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_conformance.crash.history import History
-    from seglog_conformance.crash.profiles import Changes
 
 NEAR: Final = 6
 """Pairs of changes are tried among candidates that are at most so far apart."""
@@ -62,12 +61,14 @@ class Disk:
 
     def state(self, cut: Cut, changes: Changes = frozenset()) -> State:
         """Return the state with the nearest legal changes."""
-        legal = self._legal(cut, changes)
-        tree = self._tree(cut.done(legal))
+        return self._state(cut, self._legal(cut, changes))
+
+    def _state(self, cut: Cut, changes: Changes) -> State:
+        tree = self._tree(cut.done(changes))
         total = hashlib.sha256()
         for path, operations in sorted(tree.items()):
             total.update(f"{path}\0{'' if operations is None else self.content(operations)[1]}\0".encode())
-        return State(cut, legal, tree, total.hexdigest())
+        return State(cut, changes, tree, total.hexdigest())
 
     def states(self, cut: Cut, most: int, dice: random.Random) -> Iterator[State]:
         """Yield the states of a cut, each content once, the state without changes first.
@@ -77,10 +78,13 @@ class Disk:
             most: so many sets of changes are all tried; of more, so many contents.
             dice: chooses among the sets.
         """
-        seen: set[str] = set()
+        seen, tried = set[str](), set[Changes]()
         is_exhaustive = 1 << len(cut.candidates) <= most
-        for changes in _all_sets(cut) if is_exhaustive else _chosen_sets(cut, dice, most):
-            state = self.state(cut, changes)
+        for wanted in _all_sets(cut) if is_exhaustive else _chosen_sets(cut, dice, most):
+            if (changes := self._legal(cut, wanted)) in tried:
+                continue
+            tried.add(changes)
+            state = self._state(cut, changes)
             if state.digest not in seen:
                 seen.add(state.digest)
                 yield state

@@ -26,7 +26,7 @@ START_MS: Final = 1_700_000_000_000
 CALLED, ANSWERED = "called", "answered"
 ACTIONS: Final = {"append": 50, "flush": 10, "roll": 5, "checkpoint": 4, "retain": 6, "together": 8}
 """Actions on an open log, with their weights."""
-REMOVING: Final = {"append": 40, "flush": 4, "roll": 15, "retain": 5}
+REMOVING: Final = {"append": 40, "flush": 4, "roll": 15, "checkpoint": 6, "retain": 6}
 """Actions of a history whose retention removes several segments at once."""
 STARTS: Final = (1, 2, 2, 3)
 STEPS: Final = (3, 6, 10)
@@ -181,16 +181,20 @@ class Workload:
         """
         self._can = set(start(self._testee).features.get(LIVE, ()))
         starts = self._dice.choice(STARTS)
+        died = False
         for life in range(starts):
             self._do(Step("open"), config=self.config)
-            if life and self._dice.random() < 0.4:  # noqa: PLR2004 - share; of what the life before has left
+            if died and self._dice.random() < 0.7:  # noqa: PLR2004 - share; of what the life before has left
                 self._do(Step("flush", is_flushed=True))
             for _ in range(self._dice.choice(MANY_STEPS if self._removes else STEPS)):
                 self._act()
-            if self._dice.random() < (0.5 if life < starts - 1 else 0.7):
+            died = self._dice.random() < 0.5  # noqa: PLR2004 - share
+            if not died:
                 self._do(Step("close", is_flushed=True))
                 if life < starts - 1 and "truncate" in self._can and self._dice.random() < 0.6:  # noqa: PLR2004 - share
                     self._truncate()
+            else:  # a dead process leaves what is not on the disk
+                self._append(self._plain(), is_flushed=False)
             if life < starts - 1:
                 self._testee.kill()
                 start(self._testee)
@@ -200,11 +204,7 @@ class Workload:
         actions = {name: weight for name, weight in every.items() if name in {"append", "flush", *self._can}}
         match self._dice.choices(tuple(actions), tuple(actions.values()))[0]:
             case "append":
-                is_flushed = self._dice.random() < 0.3  # noqa: PLR2004 - share
-                batch = self._batch()
-                origin = "coordinator" if batch.end_marker else "client"
-                acks = "flushed" if is_flushed else "written"
-                self._do(Step("append", (batch,), is_flushed), data=batch.data, acks=acks, origin=origin)
+                self._append(self._batch(), is_flushed=self._dice.random() < 0.3)  # noqa: PLR2004 - share
             case "together":
                 batches = tuple(self._plain() for _ in range(self._dice.choice((2, 3, 4))))
                 self._do(Step("together", batches, is_flushed=True), batches=[batch.data for batch in batches])
@@ -212,6 +212,11 @@ class Workload:
                 self._do(Step("flush", is_flushed=True))
             case action:
                 self._do(Step(action))
+
+    def _append(self, batch: Batch, *, is_flushed: bool) -> None:
+        origin = "coordinator" if batch.end_marker else "client"
+        acks = "flushed" if is_flushed else "written"
+        self._do(Step("append", (batch,), is_flushed), data=batch.data, acks=acks, origin=origin)
 
     def _truncate(self) -> None:
         offset = self._dice.choice([batch.end for batch in self._batches[-6:]] or [0])

@@ -20,7 +20,7 @@ from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UndecodedRecordError, UsageError
 from seglog_format.tables.settings import BYTES_AS, DEFAULT_PARTITIONING, FORMATS
-from seglog_format.values.schemas import KINDS
+from seglog_format.values.schemas import KINDS, TIMES_AS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,6 +135,13 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     "--message", metavar="NAME", help="Protobuf message of values; by default that of the first value that names one."
 )
 @click.option("--plain", "is_plain", is_flag=True, help="Values do not begin with a schema id: decode all by --schema.")
+@click.option(
+    "--times",
+    type=click.Choice(TIMES_AS),
+    default=TIMES_AS[0],
+    show_default=True,
+    help="Whether times of Protobuf and JSON Schema become times, or stay numbers and text as they were written.",
+)
 @stats_option("Report how many entries compiled code left to slower code, by cause.")
 @click.option("--strict", "is_strict", is_flag=True, help="End at a record that cannot be decoded.")
 @click.option(

@@ -92,10 +92,11 @@ def with_forms(options: ReadOptions) -> ReadOptions:
         path = options.schemas_path or local
         schemas = None if path is None else read_schemas(path)
     subject = topics[0] if topics else ""
-    own = partial(form_of, schema=options.value_schema, message=options.value_message, is_plain=options.is_plain)
+    as_form = partial(form_of, schemas=schemas, times=options.times)
+    own = partial(as_form, schema=options.value_schema, message=options.value_message, is_plain=options.is_plain)
     forms = {
-        "key": form_of(options.key_as, f"{subject}-key", schemas),
-        "value": own(options.value_as, f"{subject}-value", schemas),
+        "key": as_form(options.key_as, f"{subject}-key"),
+        "value": own(options.value_as, f"{subject}-value"),
     }
     forms = {
         name: form.with_message_of(_first_of(replicas, name, options), schemas)

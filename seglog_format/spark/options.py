@@ -17,7 +17,7 @@ from seglog_format.errors import UsageError
 from seglog_format.log.reading import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
 from seglog_format.spark.offsets import EARLIEST, LATEST, OffsetChoice, parse_numbers, parse_offsets
 from seglog_format.storage.object_store import has_secret, is_address, shown_address
-from seglog_format.values.schemas import KINDS
+from seglog_format.values.schemas import KINDS, TIMES_AS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -140,6 +140,7 @@ OPTIONS: Final = (
     "valueSchema",
     "valueMessage",
     "valueIsPlain",
+    "times",
     "schemas",
 )
 """Options of a batch read."""
@@ -205,6 +206,7 @@ class ReadOptions:
         value_schema: text of the reader's schema of values; None for the newest of the topic.
         value_message: name of a Protobuf message; None for that of the first value that names one.
         is_plain: whether values have no header of Schema Registry.
+        times: of `seglog_format.values.schemas.TIMES_AS`.
         schemas_path: partition directory of `_schemas`; None for the one beside the partitions.
         forms: how the columns are decoded that are not bytes, by name; found on the driver.
         schemas: those that keys and values were written by; None without such a topic.
@@ -244,6 +246,7 @@ class ReadOptions:
     value_schema: str | None = None
     value_message: str | None = None
     is_plain: bool = False
+    times: str = TIMES_AS[0]
     schemas_path: str | None = None
     forms: Mapping[str, Form] = field(default_factory=dict)
     schemas: Schemas | None = field(default=None, repr=False)
@@ -312,6 +315,7 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "value_schema": given.get("valueschema"),
         "value_message": given.get("valuemessage"),
         "is_plain": parsed(given, "valueIsPlain", parse_bool),
+        "times": _chosen(given, "times", TIMES_AS),
         "schemas_path": given.get("schemas"),
     }
     assert set(values) == {field.name for field in fields(ReadOptions)} - {"forms", "schemas"}

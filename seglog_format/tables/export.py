@@ -22,7 +22,7 @@ from seglog_format.tables.schema_topic import beside, read_schemas
 from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, TableSettings
 from seglog_format.tables.sources import sources_at
 from seglog_format.values.decoder import form_of
-from seglog_format.values.schemas import TYPES
+from seglog_format.values.schemas import TYPED, TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -93,7 +93,7 @@ class ExportRequest:
         topics: to export; None for all.
         format, partition_by, isolation, bytes_as, catalog: the form of the table.
         key, value: how keys and values are decoded.
-        schemas, schema, message, is_plain: the schemas and the form that keys and values were written with.
+        schemas, schema, message, is_plain, times: the schemas and the form that keys and values were written with.
         file_size, is_followed, remote, is_strict, statistics: as of `ExportOptions`.
     """
 
@@ -110,6 +110,7 @@ class ExportRequest:
     schema: str | None
     message: str | None
     is_plain: bool
+    times: str
     file_size: int
     remote: RemoteStore | None
     is_strict: bool
@@ -131,9 +132,10 @@ class ExportRequest:
         if len(topics) > 1 and (self.key in TYPES or (self.value in TYPES and self.schema is None)):
             msg = f"a table has one schema, and {', '.join(topics)} have several: export one topic"
             raise UsageError(msg)
-        key, subject = form_of(self.key, f"{topics[0]}-key", schemas), f"{topics[0]}-value"
-        own = partial(form_of, schema=self.schema, message=self.message, is_plain=self.is_plain)
-        value = own(self.value, subject, schemas)
+        as_form = partial(form_of, schemas=schemas, times=self.times)
+        key = as_form(self.key, f"{topics[0]}-key")
+        own = partial(as_form, schema=self.schema, message=self.message, is_plain=self.is_plain)
+        value = own(self.value, f"{topics[0]}-value")
         return (
             key.with_message_of(_first_of(sources, self.remote, lambda record: record.key), schemas),
             value.with_message_of(_first_of(sources, self.remote, lambda record: record.value), schemas),
@@ -190,6 +192,7 @@ def export(  # noqa: PLR0913 - the parameters of an export
     schema: str | None = None,
     message: str | None = None,
     is_plain: bool = False,
+    times: str = TYPED,
     is_strict: bool = False,
     remote: RemoteStore | None = None,
     statistics: ScanStatistics | None = None,
@@ -219,6 +222,7 @@ def export(  # noqa: PLR0913 - the parameters of an export
             the schema that it was begun with.
         message: name of a Protobuf message; by default that of the first value that names one.
         is_plain: values have no header of Schema Registry: they were written by ``schema``.
+        times: ``typed`` for columns of times, or ``written``: Protobuf's as seconds and nanoseconds, JSON's as text.
         is_strict: end at a record that cannot be decoded.
         remote: the store with tiered segments of the partitions, from `open_tier`.
         statistics: adds the entries that are left to slower code, by cause.
@@ -255,6 +259,7 @@ def export(  # noqa: PLR0913 - the parameters of an export
         schema=schema,
         message=message,
         is_plain=is_plain,
+        times=times,
         file_size=file_size,
         remote=remote,
         is_strict=is_strict,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+import pyarrow as pa
 from pyiceberg.expressions import And, EqualTo
 
 from seglog_format.errors import SeglogError, UsageError, WriteError
@@ -17,6 +18,8 @@ from seglog_format.storage.output_directory import OutputDirectory, unhidden
 from seglog_format.tables.file_part import FilePart
 from seglog_format.tables.progress import Progress, progress_of_json
 from seglog_format.tables.rows import digest_of_last, iceberg_schema, last_epoch, last_offset
+from seglog_format.tables.settings import other_type
+from seglog_format.values.decoder import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -260,7 +263,27 @@ def _continued(table: Table, location: IcebergLocation, settings: TableSettings)
     if stored is None:
         msg = f"{location.address}: an export did not create this table"
         raise UsageError(msg)
-    return settings.continued(json.loads(stored), location.address)
+    now = settings.continued(json.loads(stored), location.address)
+    for name in now.forms:
+        _require_type(table, name, type_of(now.forms[name]), location)
+    return now
+
+
+def _require_type(table: Table, name: str, kind: pa.DataType, location: IcebergLocation) -> None:
+    """Refuse a column whose values would have another type than in the table, which another version began.
+
+    Raises:
+        UsageError: it would.
+    """
+    from pyiceberg.io.pyarrow import pyarrow_to_schema  # noqa: PLC0415 - needs the extra
+
+    was = table.schema().find_field(name)
+    try:
+        now = pyarrow_to_schema(pa.schema([(name, kind)]), table.schema().name_mapping).find_field(name)
+    except ValueError:  # a field that the table does not have
+        now = None
+    if now is None or now.field_type != was.field_type:
+        raise other_type(location.address, name, was.field_type, kind)
 
 
 def _begun(catalog: Catalog, location: IcebergLocation, settings: TableSettings) -> Table:

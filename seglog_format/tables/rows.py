@@ -62,8 +62,9 @@ def iceberg_schema(settings: TableSettings) -> pa.Schema:
 
 
 def _refuse_foreign_types(name: str, kind: pa.DataType) -> None:
-    if pa.types.is_null(kind) or pa.types.is_decimal256(kind):
-        msg = f"an Iceberg table cannot hold the type {kind} of {name}: export to another format"
+    if pa.types.is_null(kind) or pa.types.is_decimal256(kind) or pa.types.is_duration(kind):
+        hint = ", or times as written" if pa.types.is_duration(kind) else ""
+        msg = f"an Iceberg table cannot hold the type {kind} of {name}: export to another format{hint}"
         raise UsageError(msg)
     inside = [kind.field(number) for number in range(kind.num_fields)]
     for each in inside:

@@ -99,13 +99,27 @@ class TableSettings:
         forms = {name: stored_form(known.get(name)) for name in ("key", "value")}
         now = replace(self, **{name: getattr(self, name).continued(form) for name, form in forms.items()})
         for name, value in ({"key": None, "value": None} | now.as_json()).items():
-            if known.get(name) != value:
+            was = known.get(name)
+            if isinstance(was, dict) and isinstance(value, dict):
+                was = {"type": value["type"], **was}  # older tables do not tell: their files do
+                if was != value and {**was, "type": value["type"]} == value:
+                    raise other_type(address, name, was["type"], value["type"])
+            if was != value:
                 msg = (
-                    f"{address}: this table was begun with {name} {_text(known.get(name))}, not {_text(value)}:"
+                    f"{address}: this table was begun with {name} {_text(was)}, not {_text(value)}:"
                     " give the same, or another directory"
                 )
                 raise UsageError(msg)
         return now
+
+
+def other_type(address: str, name: str, was: object, now: object) -> UsageError:
+    """Return the error of a table with a column that would have another type from now on."""
+    msg = (
+        f"{address}: this table's column {name} has the type {was!s:.200}, and this version makes it {now!s:.200}:"
+        " export to another directory"
+    )
+    return UsageError(msg)
 
 
 def _require(what: str, values: Sequence[str], known: Sequence[str]) -> None:

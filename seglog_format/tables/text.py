@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from base64 import b64encode
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -98,6 +99,10 @@ class TextFile:
             return {name: self._plain(each) for name, each in value.items()}
         if isinstance(value, (list, tuple)):
             return [self._plain(each) for each in value]
+        if isinstance(value, timedelta):
+            seconds, micros = divmod(abs(value) // timedelta(microseconds=1), 1_000_000)
+            sign = "-" if value < timedelta(0) else ""
+            return f"{sign}{seconds}.{micros:06}".rstrip("0").rstrip(".") + "s"  # as Protobuf writes it in JSON
         return value if value is None or isinstance(value, (str, bool, int, float)) else str(value)
 
     def _headers(self, headers: list[dict[str, Any]]) -> list[dict[str, str | None]]:

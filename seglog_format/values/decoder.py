@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seglog_format.errors import UndecodedRecordError, UsageError, WriteError
 from seglog_format.values.schema_decoder import SchemaDecoder, of_schema
-from seglog_format.values.schemas import KINDS, TYPES, SchemaText, schema_of_json
+from seglog_format.values.schemas import KINDS, TIMES_AS, TYPED, TYPES, SchemaText, schema_of_json
 from seglog_format.values.shape import CELL_SIZE, WORK
 from seglog_format.values.undecoded import UndecodedError, reason_for
 from seglog_format.values.wire import id_and_rest
@@ -32,6 +32,7 @@ class Form(NamedTuple):
         schema: the reader's; None for kinds without a schema.
         message: name of a Protobuf message; None for the first of the schema.
         is_plain: whether values have no header of Schema Registry: the reader's schema is also the writer's.
+        times: one of `TIMES_AS`.
         is_chosen: whether the caller gave the schema.
         is_message_found: whether the message is that of a value, and the caller gave none.
     """
@@ -40,13 +41,15 @@ class Form(NamedTuple):
     schema: SchemaText | None = None
     message: str | None = None
     is_plain: bool = False
+    times: str = TYPED
     is_chosen: bool = False
     is_message_found: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Return the form as tables store it."""
+        """Return the form as tables store it, with the type of the column."""
         schema = None if self.schema is None else self.schema.as_json()
-        return {"kind": self.kind, "schema": schema, "message": self.message, "plain": self.is_plain}
+        found = {"kind": self.kind, "schema": schema, "message": self.message, "plain": self.is_plain}
+        return found | ({} if self.times == TYPED else {"times": self.times}) | {"type": str(type_of(self))}
 
     def continued(self, stored: Form | None) -> Form:
         """Return the form for a table that has one: schema and message stay, unless the caller gave others."""
@@ -95,7 +98,7 @@ def stored_form(value: object) -> Form | None:
         return None
     try:
         schema = None if value["schema"] is None else schema_of_json(value["schema"])
-        return Form(value["kind"], schema, value["message"], value["plain"])
+        return Form(value["kind"], schema, value["message"], value["plain"], value.get("times", TYPED))
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -156,7 +159,18 @@ def decoder_of(form: Form, schemas: Schemas | None = None) -> Decoder | None:
         return TextDecoder(is_json=form.kind == "json")
     _require_libraries(form.kind)
     assert form.schema is not None
-    return SchemaDecoder(form.kind, form.schema, schemas, message=form.message, is_plain=form.is_plain)
+    return SchemaDecoder(form.kind, form.schema, schemas, form.message, form.times, is_plain=form.is_plain)
+
+
+@lru_cache(maxsize=16)
+def type_of(form: Form) -> pa.DataType:
+    """Return the type of a column.
+
+    Raises:
+        UsageError: as `decoder_of`.
+    """
+    decoder = decoder_of(form)
+    return pa.binary() if decoder is None else decoder.type
 
 
 def _require_libraries(kind: str) -> None:
@@ -173,7 +187,7 @@ def _is_installed(name: str) -> bool:
         return False
 
 
-def form_of(
+def form_of(  # noqa: PLR0913 - what decides on a column
     kind: str,
     subject: str,
     schemas: Schemas | None = None,
@@ -181,6 +195,7 @@ def form_of(
     schema: str | None = None,
     message: str | None = None,
     is_plain: bool = False,
+    times: str = TYPED,
 ) -> Form:
     """Return the way to decode a column.
 
@@ -191,17 +206,21 @@ def form_of(
         schema: text of the reader's schema, instead of the subject's.
         message: name of a Protobuf message; by default the first of the schema.
         is_plain: whether values have no header of Schema Registry.
+        times: one of `TIMES_AS`.
 
     Raises:
         UsageError: there is no such kind or no schema.
     """
+    if times not in TIMES_AS:
+        msg = f"times are {' or '.join(TIMES_AS)}, not {times!r}"
+        raise UsageError(msg)
     if kind not in KINDS:
         msg = f"keys and values are decoded as {', '.join(KINDS)}, not {kind!r}"
         raise UsageError(msg)
     if kind not in TYPES:
         return Form(kind)
     if schema is not None:
-        return Form(kind, SchemaText(TYPES[kind], schema), message, is_plain, is_chosen=True)
+        return Form(kind, SchemaText(TYPES[kind], schema), message, is_plain, times, is_chosen=True)
     found = None if schemas is None else schemas.latest(subject)
     if found is None:
         msg = f"no schema for the subject {subject}: {_where(schemas, subject)}; give a schema as a file"
@@ -209,7 +228,7 @@ def form_of(
     if found.type != TYPES[kind]:
         msg = f"the newest schema of {subject} is of type {found.type}: {kind} does not decode it"
         raise UsageError(msg)
-    return Form(kind, found, message, is_plain)
+    return Form(kind, found, message, is_plain, times)
 
 
 def _where(schemas: Schemas | None, subject: str) -> str:
@@ -222,7 +241,7 @@ def _where(schemas: Schemas | None, subject: str) -> str:
     return "the topic _schemas has none"
 
 
-def value_decoder(
+def value_decoder(  # noqa: PLR0913 - as `form_of`
     kind: str,
     subject: str = "",
     schemas: Schemas | None = None,
@@ -230,6 +249,7 @@ def value_decoder(
     schema: str | None = None,
     message: str | None = None,
     is_plain: bool = False,
+    times: str = TYPED,
 ) -> Decoder:
     """Return a decoder of keys or values for `Partition.scan`.
 
@@ -242,6 +262,7 @@ def value_decoder(
         schema: text of the reader's schema, instead of the subject's.
         message: name of a Protobuf message; by default the first of the schema.
         is_plain: whether values have no header of Schema Registry: they were written by ``schema``.
+        times: ``typed`` for columns of times, or ``written``: Protobuf's as seconds and nanoseconds, JSON's as text.
 
     Raises:
         UsageError: there is no such kind or schema, or a library is not installed.
@@ -252,7 +273,8 @@ def value_decoder(
         ...     log.scan(["offset", "value"], value=value_decoder("json")).schema.field("value").type
         DataType(string)
     """
-    found = decoder_of(form_of(kind, subject, schemas, schema=schema, message=message, is_plain=is_plain), schemas)
+    form = form_of(kind, subject, schemas, schema=schema, message=message, is_plain=is_plain, times=times)
+    found = decoder_of(form, schemas)
     if found is None:
         msg = "bytes need no decoder"
         raise UsageError(msg)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -289,3 +289,17 @@ def test_what_cannot_be_decoded_is_refused_before_a_task_runs(
     }
     with pytest.raises(UsageError, match=message):
         SeglogDataSource(given).schema()
+
+
+@pytest.mark.xdist_group("spark")
+def test_times_of_protobuf_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    proto = """syntax = "proto3"; import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto";
+    message T { google.protobuf.Timestamp at = 1; google.protobuf.Duration took = 2; }"""
+    write(tmp_path / "orders-0", b"\x0a\x05\x08\x01\x10\x88\x27" + b"\x12\x02\x08\x02", b"\x0a\x02\x10\x07")
+    reader = spark.read.format("seglog").options(valueAs="protobuf", valueSchema=proto, valueIsPlain="true")
+    frame = reader.option("columns", "value").option("mode", "dropcorrupt").load(str(tmp_path))
+    assert frame.schema.simpleString() == "struct<value:struct<at:timestamp,took:interval day to second>>"
+    found = frame.selectExpr("unix_micros(value.at)", "value.took").collect()
+    assert [tuple(row) for row in found] == [(1_000_005, timedelta(seconds=2))]
+    whole = reader.option("columns", "value").option("times", "written").load(str(tmp_path))
+    assert [row[0] for row in whole.select("value.at.nanos").collect()] == [5000, 7]

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS
+from seglog_format.tables.rows import HEADERS_MAP, headers_as_map
 from seglog_format.tables.schema_topic import beside, read_schemas
 from seglog_format.values.decoder import decoded, decoder_of, form_of
 from seglog_format.values.schemas import TYPES
@@ -54,6 +55,7 @@ def arrow_schema(names: Iterable[str], options: ReadOptions) -> pa.Schema:
     """Return the schema of some columns of a query."""
     kinds = {name: ARROW[kind] for name, kind in COLUMNS[options.table].items()}
     kinds |= {name: decoder.type for name, decoder in decoders_of(options).items()}
+    kinds |= {HEADERS: HEADERS_MAP} if options.headers_as == "map" else {}
     return pa.schema([(name, kinds[name]) for name in names])
 
 
@@ -149,7 +151,8 @@ class SparkColumns:
     def __init__(self, schema: pa.Schema, decoders: Mapping[str, Decoder] | None = None) -> None:
         self.schema = schema
         self._decoders = {name: each for name, each in (decoders or {}).items() if name in schema.names}
-        names = [*schema.names, *(("offset", "position") if self._decoders else ())]
+        self._has_map = HEADERS in schema.names and pa.types.is_map(schema.field(HEADERS).type)
+        names = [*schema.names, *(("offset", "position") if self._decoders or self._has_map else ())]
         self.scanned = tuple(dict.fromkeys(SCANNED[name] for name in names if name in SCANNED)) or ("offset",)
 
     def of(self, batch: pa.RecordBatch, piece: Piece) -> tuple[pa.RecordBatch, dict[int, str]]:
@@ -161,6 +164,11 @@ class SparkColumns:
                 column, failures = decoded(self._decoders[field.name], batch.column(SCANNED[field.name]))
                 reasons = {each.row: f"{field.name}: {each.reason}" for each in failures} | reasons
                 arrays.append(column.combine_chunks().cast(field.type))  # Spark counts a time of day in nanoseconds
+            elif self._has_map and field.name == HEADERS:
+                maps, failed = headers_as_map(batch.column(HEADERS))
+                reasons = failed | reasons
+                is_empty = pc.equal(pc.list_value_length(batch.column(HEADERS)), 0)
+                arrays.append(pc.if_else(is_empty, pa.scalar(None, maps.type), maps))
             else:
                 arrays.append(self._array(field, batch, piece))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema), reasons

@@ -17,6 +17,7 @@ from seglog_format.errors import UsageError
 from seglog_format.log.reading import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
 from seglog_format.spark.offsets import EARLIEST, LATEST, OffsetChoice, parse_numbers, parse_offsets
 from seglog_format.storage.object_store import has_secret, is_address, shown_address
+from seglog_format.tables.settings import HEADERS_AS
 from seglog_format.values.schemas import KINDS, TIMES_AS
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ OPTIONS: Final = (
     "endingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
     "includeHeaders",
+    "headersAs",
     "minPartitions",
     "maxBytesPerPartition",
     "splitBytes",
@@ -185,6 +187,7 @@ class ReadOptions:
         isolation: ``read_uncommitted`` or ``read_committed``.
         fail_on_data_loss: whether a requested offset that does not exist is an error.
         include_headers: whether there is a column of headers if the caller gives no schema.
+        headers_as: of `seglog_format.tables.settings.HEADERS_AS`.
         split_size: approximate bytes for one task; None: chosen.
         min_partitions: minimum number of tasks, as far as pieces can be cut.
         replicas: which replica to read of a partition that is found more than once.
@@ -223,6 +226,7 @@ class ReadOptions:
     isolation: str = READ_UNCOMMITTED
     fail_on_data_loss: bool = True
     include_headers: bool = False
+    headers_as: str = HEADERS_AS[0]
     split_size: int | None = None
     min_partitions: int | None = None
     replicas: str = LONGEST
@@ -253,8 +257,8 @@ class ReadOptions:
 
     @property
     def is_decoding(self) -> bool:
-        """Return whether keys or values are decoded."""
-        return {self.key_as, self.value_as} != {KINDS[0]}
+        """Return whether columns have other types than by default."""
+        return {self.key_as, self.value_as} != {KINDS[0]} or self.headers_as != HEADERS_AS[0]
 
     @property
     def is_committed_only(self) -> bool:
@@ -292,6 +296,7 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "isolation": _isolation(given),
         "fail_on_data_loss": parsed(given, "failOnDataLoss", parse_bool),
         "include_headers": parsed(given, "includeHeaders", parse_bool),
+        "headers_as": _chosen(given, "headersAs", HEADERS_AS),
         "split_size": parsed(given, "splitBytes", parse_size) or parsed(given, "maxBytesPerPartition", parse_size),
         "min_partitions": parsed(given, "minPartitions", parse_count),
         "replicas": _chosen(given, "replicas", REPLICAS),

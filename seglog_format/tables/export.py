@@ -19,7 +19,7 @@ from seglog_format.storage.output_directory import OutputDirectory
 from seglog_format.storage.output_store import OutputStore
 from seglog_format.tables.export_run import DEFAULT_FILE_SIZE, ExportOptions, opened_export
 from seglog_format.tables.schema_topic import beside, read_schemas
-from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, TableSettings
+from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, Choice, TableSettings
 from seglog_format.tables.sources import sources_at
 from seglog_format.values.decoder import form_of
 from seglog_format.values.schemas import TYPED, TYPES
@@ -90,7 +90,8 @@ class ExportRequest:
     Attributes:
         paths: of log directories or partition directories.
         to: the table.
-        topics: to export; None for all.
+        topics, partitions: to export; None for all.
+        choice: the columns and records of the table.
         format, partition_by, isolation, bytes_as, catalog: the form of the table.
         key, value: how keys and values are decoded.
         schemas, schema, message, is_plain, times: the schemas and the form that keys and values were written with.
@@ -100,6 +101,8 @@ class ExportRequest:
     paths: Sequence[str | os.PathLike[str]]
     to: str | os.PathLike[str]
     topics: Collection[str] | None
+    partitions: Collection[int] | None
+    choice: Choice
     format: str
     partition_by: Sequence[str]
     isolation: str
@@ -158,13 +161,16 @@ def requested_export(request: ExportRequest) -> AbstractContextManager[TableExpo
         UsageError: as `export`; or the table would be in a directory that is read.
         FormatError: the log of the schemas is damaged.
     """
-    sources = sources_at(request.paths, request.topics)
+    sources = sources_at(request.paths, request.topics, request.partitions)
     schemas = schemas_for(sources, {request.key, request.value}) if request.schemas is None else request.schemas
     location = location_of(request.to, request.format, request.catalog)
     if request.catalog is None and not is_address(os.fspath(request.to)):
         _refuse_inside(Path(request.to), request.paths)
     forms = request.forms(sources, schemas)
-    settings = TableSettings(request.format, tuple(request.partition_by), request.isolation, request.bytes_as, *forms)
+    isolation, bytes_as = request.isolation, request.bytes_as
+    settings = TableSettings(
+        request.format, tuple(request.partition_by), isolation, bytes_as, *forms, choice=request.choice
+    )
     if request.format == ICEBERG:
         from seglog_format.tables.rows import iceberg_schema  # noqa: PLC0415 - loads Arrow
 
@@ -180,6 +186,12 @@ def export(  # noqa: PLR0913 - the parameters of an export
     to: str | os.PathLike[str],
     *,
     topics: Collection[str] | None = None,
+    partitions: Collection[int] | None = None,
+    columns: Sequence[str] | None = None,
+    headers: str = "list",
+    keys: Collection[bytes] | None = None,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
     format: str = "parquet",  # noqa: A002 - the usual name
     partition_by: Sequence[str] = DEFAULT_PARTITIONING,
     file_size: int = DEFAULT_FILE_SIZE,
@@ -207,6 +219,13 @@ def export(  # noqa: PLR0913 - the parameters of an export
         to: the directory of the table, or an address of an object store, such as ``s3://bucket/table``, to which no
             other program writes; with ``catalog`` the table's name there, with its namespace.
         topics: to export; None for all.
+        partitions: numbers of those to export; None for all.
+        columns: of the table, besides topic, partition and offset; None for all.
+        headers: ``list`` of pairs, or ``map`` from text to bytes. A record that repeats a key, or whose key is not
+            UTF-8, cannot be decoded into a map.
+        keys: export only records with one of these keys.
+        since_ms: export no records with an earlier timestamp, in milliseconds since 1970, or with none.
+        until_ms: export only records with an earlier timestamp.
         format: ``parquet``, ``iceberg``, ``arrow`` (IPC files), ``csv`` or ``jsonl``.
         partition_by: some of ``topic``, ``partition`` and ``day`` of the record's time in UTC: a level of
             directories each, named as Hive does.
@@ -248,6 +267,14 @@ def export(  # noqa: PLR0913 - the parameters of an export
         paths,
         to,
         topics=topics,
+        partitions=partitions,
+        choice=Choice(
+            None if columns is None else tuple(columns),
+            headers,
+            None if keys is None else tuple(keys),
+            since_ms,
+            until_ms,
+        ),
         format=format,
         partition_by=partition_by,
         isolation=isolation,

@@ -25,6 +25,7 @@ from seglog_format import PartitionWriter, export, new_record
 from seglog_format.errors import UsageError
 from seglog_format.spark import SeglogDataSource, plan_ranges
 from seglog_format.spark.executing import ReadError
+from seglog_format.types import RecordHeader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -220,6 +221,22 @@ def test_json_and_protobuf(tmp_path: Path) -> None:
         ReadError, match=r"offset 1: value: not JSON.*; option mode: dropcorrupt leaves such records out"
     ):
         read(tmp_path / "plain", valueAs="json")
+
+
+def test_headers_are_a_map_if_asked(tmp_path: Path) -> None:
+    pairs: list[list[tuple[bytes, bytes | None]]] = [[], [(b"a", b"1"), (b"b", None)], [(b"a", b"1"), (b"a", b"2")]]
+    with PartitionWriter(tmp_path / "orders-0") as writer:
+        writer.append([new_record(headers=[RecordHeader(*pair) for pair in each]) for each in pairs])
+    options = {"headersAs": "map", "columns": "offset,headers"}
+    with pytest.raises(ReadError, match="offset 2: headers: a map has each key once, found 'a' twice"):
+        read(tmp_path, **options)
+    found = read(tmp_path, **options, mode="dropcorrupt")
+    assert found.column("headers").to_pylist() == [None, [("a", b"1"), ("b", None)]]
+    marked = read(tmp_path, headersAs="map", includeHeaders="true", mode="permissive").to_pylist()
+    assert [row["headers"] is None for row in marked] == [True, False, True]
+    assert [row["_corrupt"] is None for row in marked] == [True, True, False]
+    (planned,) = plan_ranges(tmp_path, headersAs="map", mode="dropcorrupt")
+    assert [batch.num_rows for batch in planned.read("headers")] == [2]
 
 
 def test_records_that_do_not_decode_are_treated_as_the_mode_says(

@@ -134,7 +134,8 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     type=click.Choice(KINDS),
     default="bytes",
     show_default=True,
-    help="How values are decoded; avro, json-schema and protobuf as Schema Registry's serializers write them.",
+    help="How values are decoded; avro, json-schema and protobuf as Schema Registry's serializers write them;"
+    " kafka for Kafka's own topics.",
 )
 @click.option(
     "--record-key",

@@ -16,7 +16,7 @@ from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS
 from seglog_format.tables.rows import HEADERS_MAP, headers_as_map
 from seglog_format.tables.schema_topic import beside, read_schemas
 from seglog_format.values.decoder import decoded, decoder_of, form_of
-from seglog_format.values.schemas import TYPES
+from seglog_format.values.schemas import OF_ONE_TOPIC, TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -85,7 +85,9 @@ def with_forms(options: ReadOptions) -> ReadOptions:
         raise UsageError(msg)
     replicas = wanted_replicas(options, options.storage)
     topics = sorted({replica.topic for replica in replicas})
-    if len(topics) > 1 and (options.key_as in TYPES or (options.value_as in TYPES and options.value_schema is None)):
+    if len(topics) > 1 and (
+        options.key_as in OF_ONE_TOPIC or (options.value_as in OF_ONE_TOPIC and options.value_schema is None)
+    ):
         msg = f"seglog: a query has one schema, and {', '.join(topics[:5])} have several: subscribe to one topic"
         raise UsageError(msg)
     schemas = None
@@ -153,6 +155,7 @@ class SparkColumns:
         self._decoders = {name: each for name, each in (decoders or {}).items() if name in schema.names}
         self._has_map = HEADERS in schema.names and pa.types.is_map(schema.field(HEADERS).type)
         names = [*schema.names, *(("offset", "position") if self._decoders or self._has_map else ())]
+        names += ["key"] if any(each.takes_keys for each in self._decoders.values()) else []
         self.scanned = tuple(dict.fromkeys(SCANNED[name] for name in names if name in SCANNED)) or ("offset",)
 
     def of(self, batch: pa.RecordBatch, piece: Piece) -> tuple[pa.RecordBatch, dict[int, str]]:
@@ -161,7 +164,9 @@ class SparkColumns:
         arrays = []
         for field in self.schema:
             if field.name in self._decoders:
-                column, failures = decoded(self._decoders[field.name], batch.column(SCANNED[field.name]))
+                decoder = self._decoders[field.name]
+                keys = batch.column("key") if decoder.takes_keys else None
+                column, failures = decoded(decoder, batch.column(field.name), keys)
                 reasons = {each.row: f"{field.name}: {each.reason}" for each in failures} | reasons
                 arrays.append(column.combine_chunks().cast(field.type))  # Spark counts a time of day in nanoseconds
             elif self._has_map and field.name == HEADERS:

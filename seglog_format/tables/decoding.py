@@ -69,7 +69,7 @@ class RowDecoder:
         reasons: dict[int, str] = {}
         found = rows = chosen_rows(source, self._choice)
         for name, decoder in self._decoders.items():
-            column, failures = decoded(decoder, rows.column(name))
+            column, failures = decoded(decoder, rows.column(name), rows.column("key"))
             reasons = {failure.row: f"{name}: {failure.reason}" for failure in failures} | reasons
             found = found.set_column(found.schema.get_field_index(name), pa.field(name, decoder.type), column)
         if self._choice.headers == "map":

@@ -22,7 +22,7 @@ from seglog_format.tables.schema_topic import beside, read_schemas
 from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, Choice, TableSettings
 from seglog_format.tables.sources import sources_at
 from seglog_format.values.decoder import form_of
-from seglog_format.values.schemas import TYPED, TYPES
+from seglog_format.values.schemas import OF_ONE_TOPIC, TYPED, TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -132,7 +132,7 @@ class ExportRequest:
             UsageError: there is no schema, or the topics have several.
         """
         topics = sorted({source.key[0] for source in sources})
-        if len(topics) > 1 and (self.key in TYPES or (self.value in TYPES and self.schema is None)):
+        if len(topics) > 1 and (self.key in OF_ONE_TOPIC or (self.value in OF_ONE_TOPIC and self.schema is None)):
             msg = f"a table has one schema, and {', '.join(topics)} have several: export one topic"
             raise UsageError(msg)
         as_form = partial(form_of, schemas=schemas, times=self.times)
@@ -233,7 +233,8 @@ def export(  # noqa: PLR0913 - the parameters of an export
         isolation: as of `Partition.records`.
         bytes_as: how ``csv`` and ``jsonl`` hold keys, values and headers: ``utf8``, ``hex`` or ``base64``.
         catalog: of the Iceberg table, by its name in pyiceberg's configuration; by default one in the directory.
-        key: how keys are decoded: ``bytes``, ``string``, ``json``, ``avro``, ``json-schema`` or ``protobuf``.
+        key: how keys are decoded: ``bytes``, ``string``, ``json``, ``avro``, ``json-schema`` or ``protobuf``; or
+            ``kafka``, for one of the topics that Kafka keeps for itself.
         value: how values are decoded. Records that cannot be decoded are added to a table beside this one, with the
             reason.
         schemas: those that keys and values were written by; by default of ``_schemas-0`` in the same log directory.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seglog_format.errors import UndecodedRecordError, UsageError, WriteError
 from seglog_format.values.schema_decoder import SchemaDecoder, of_schema
-from seglog_format.values.schemas import KINDS, TIMES_AS, TYPED, TYPES, SchemaText, schema_of_json
+from seglog_format.values.schemas import KAFKA, KINDS, TIMES_AS, TYPED, TYPES, SchemaText, schema_of_json
 from seglog_format.values.shape import CELL_SIZE, WORK
 from seglog_format.values.undecoded import UndecodedError, reason_for
 from seglog_format.values.wire import id_and_rest
@@ -30,7 +30,7 @@ class Form(NamedTuple):
     Attributes:
         kind: one of `KINDS`.
         schema: the reader's; None for kinds without a schema.
-        message: name of a Protobuf message; None for the first of the schema.
+        message: name of a Protobuf message, None for the first of the schema; or the subject of a kafka column.
         is_plain: whether values have no header of Schema Registry: the reader's schema is also the writer's.
         times: one of `TIMES_AS`.
         is_chosen: whether the caller gave the schema.
@@ -104,13 +104,19 @@ def stored_form(value: object) -> Form | None:
 
 
 class Decoder(Protocol):
-    """Decodes values of one column."""
+    """Decodes values of one column.
+
+    Attributes:
+        takes_keys: whether a value is decoded from the pair of the record's key and the value.
+    """
+
+    takes_keys: bool
 
     @property
     def type(self) -> pa.DataType:
         """Arrow's type of the column."""
 
-    def decode(self, data: bytes) -> Any:  # noqa: ANN401 - decoded objects
+    def decode(self, data: Any) -> Any:  # noqa: ANN401 - decoded objects
         """Decode a value to an object in the form that Arrow accepts.
 
         Raises:
@@ -122,6 +128,7 @@ class TextDecoder:
     """Decodes any text, or JSON, which stays text."""
 
     type: pa.DataType = pa.string()
+    takes_keys = False
 
     def __init__(self, *, is_json: bool) -> None:
         self._is_json = is_json
@@ -157,6 +164,11 @@ def decoder_of(form: Form, schemas: Schemas | None = None) -> Decoder | None:
         return None
     if form.kind in {"string", "json"}:
         return TextDecoder(is_json=form.kind == "json")
+    if form.kind == KAFKA:
+        from seglog_format.values.kafka_topics import KafkaDecoder  # noqa: PLC0415 - of the kinds, one is used
+
+        topic, _, column = (form.message or "").rpartition("-")
+        return KafkaDecoder(topic, has_keys=column == "key")
     _require_libraries(form.kind)
     assert form.schema is not None
     return SchemaDecoder(form.kind, form.schema, schemas, form.message, form.times, is_plain=form.is_plain)
@@ -217,6 +229,8 @@ def form_of(  # noqa: PLR0913 - what decides on a column
     if kind not in KINDS:
         msg = f"keys and values are decoded as {', '.join(KINDS)}, not {kind!r}"
         raise UsageError(msg)
+    if kind == KAFKA:
+        return Form(kind, message=subject)
     if kind not in TYPES:
         return Form(kind)
     if schema is not None:
@@ -256,8 +270,8 @@ def value_decoder(  # noqa: PLR0913 - as `form_of`
     Needs the extra ``decode``.
 
     Args:
-        kind: ``string``, ``json``, ``avro``, ``json-schema`` or ``protobuf``.
-        subject: its newest schema is the reader's; such as ``orders-value``.
+        kind: ``string``, ``json``, ``avro``, ``json-schema`` or ``protobuf``; or ``kafka`` for Kafka's own topics.
+        subject: its newest schema is the reader's; such as ``orders-value``, or ``__consumer_offsets-value``.
         schemas: those that values were written by, from `read_schemas`.
         schema: text of the reader's schema, instead of the subject's.
         message: name of a Protobuf message; by default the first of the schema.
@@ -300,13 +314,30 @@ class Failure(NamedTuple):
     reason: str
 
 
-def decoded(decoder: Decoder, column: pa.Array | pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[Failure]]:
-    """Return a column of decoded values, and the failures; a value that does not decode is null."""
+def decoded(
+    decoder: Decoder, column: pa.Array | pa.ChunkedArray, keys: pa.Array | pa.ChunkedArray | None = None
+) -> tuple[pa.ChunkedArray, list[Failure]]:
+    """Return a column of decoded values, and the failures; a value that does not decode is null.
+
+    Args:
+        decoder: of the column.
+        column: of bytes.
+        keys: of the same records, if the decoder takes keys.
+
+    Raises:
+        UsageError: the decoder takes keys, and there are none.
+    """
+    if decoder.takes_keys and keys is None:
+        msg = "values of Kafka's own topics are decoded by their keys: also read the column key"
+        raise UsageError(msg)
+    given = column.to_pylist()
     failures: list[Failure] = []
     pieces: list[pa.Array] = []
     values: list[Any] = []
     cells = 0
-    for row, data in enumerate(column.to_pylist()):
+    if keys is not None and decoder.takes_keys:
+        given = list(zip(keys.to_pylist(), given, strict=True))
+    for row, data in enumerate(given):
         value, reason = (None, None) if data is None else _decoded(decoder, data)
         values.append(value)
         if reason is not None:
@@ -383,8 +414,9 @@ def with_decoded(
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in reader:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            keys = columns.get("key")
             for name, decoder in decoders.items():
-                column, failures = decoded(decoder, columns[name])
+                column, failures = decoded(decoder, columns[name], keys)
                 columns[name] = column.combine_chunks()
                 for failure in failures:
                     _handle(f"offset {columns[OFFSET][failure.row]}: {name}: {failure.reason}", on_undecoded)

@@ -47,7 +47,10 @@ class SchemaDecoder:
 
     Attributes:
         type: of the column.
+        takes_keys: as of `Decoder`.
     """
+
+    takes_keys = False
 
     def __init__(
         self,

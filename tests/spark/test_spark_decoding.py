@@ -17,10 +17,12 @@ pytest.importorskip("numba")
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+from helpers.support import FIXTURES
 from helpers.walking import each_of
 from pyspark.errors import AnalysisException
 
 from proofs.spark.readers import struct_type, table_of
+from proofs.unpacking import unpack_archive
 from seglog_format import PartitionWriter, export, new_record
 from seglog_format.errors import UsageError
 from seglog_format.spark import SeglogDataSource, plan_ranges
@@ -237,6 +239,18 @@ def test_headers_are_a_map_if_asked(tmp_path: Path) -> None:
     assert [row["_corrupt"] is None for row in marked] == [True, True, False]
     (planned,) = plan_ranges(tmp_path, headersAs="map", mode="dropcorrupt")
     assert [batch.num_rows for batch in planned.read("headers")] == [2]
+
+
+def test_topics_of_kafka_are_typed_rows(tmp_path: Path) -> None:
+    unpack_archive(FIXTURES / "coordinators" / "4.4.0" / "files.tar.gz", tmp_path)
+    options = {"subscribe": "__consumer_offsets", "keyAs": "kafka", "valueAs": "kafka"}
+    table = read(tmp_path, **options, columns="key,value")
+    rows = [row for row in table.to_pylist() if row["key"]["type"] == "offsetCommit" and row["value"] is not None]
+    assert {row["key"]["offsetCommit"]["topic"] for row in rows}
+    assert min(row["value"]["offsetCommit"]["offset"] for row in rows) >= 0
+    assert read(tmp_path, **options, columns="value").column(0).to_pylist() == table.column("value").to_pylist()
+    with pytest.raises(UsageError, match="have several: subscribe to one topic"):
+        read(tmp_path, **{**options, "subscribe": "__consumer_offsets,__transaction_state"})
 
 
 def test_records_that_do_not_decode_are_treated_as_the_mode_says(

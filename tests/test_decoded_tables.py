@@ -61,7 +61,9 @@ def with_maps(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_duckdb_reads_every_field(kind: str, topics: Path, tmp_path: Path) -> None:
-    (exported,) = export(topics, tmp_path / "out", topics=[f"orders-{kind}"], value=kind, partition_by=())
+    (exported,) = export(
+        topics, tmp_path / "out", topics=[f"orders-{kind}"], value=kind, partition_by=(), times="written"
+    )
     assert (exported.row_count, exported.undecoded_count) == (21, 0)
     query = f"select value from '{tmp_path}/out/*.parquet' order by \"offset\""  # noqa: S608 - our own
     found = duckdb.sql(query).to_arrow_table().column("value").to_pylist()
@@ -71,7 +73,7 @@ def test_duckdb_reads_every_field(kind: str, topics: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_pyiceberg_reads_every_field(kind: str, topics: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    export(topics, out, topics=[f"orders-{kind}"], value=kind, format="iceberg")
+    export(topics, out, topics=[f"orders-{kind}"], value=kind, format="iceberg", times="written")
     catalog = SqlCatalog("seglog", uri=f"sqlite:///{out}/catalog.db")
     rows = catalog.load_table("seglog.records").scan().to_arrow().sort_by("offset")
     catalog.close()

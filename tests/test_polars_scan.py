@@ -117,7 +117,7 @@ def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_scan_gives_decoded_values(kind: str, topics: Path) -> None:
-    decoder = value_decoder(kind, f"orders-{kind}-value", read_schemas(topics / "_schemas-0"))
+    decoder = value_decoder(kind, f"orders-{kind}-value", read_schemas(topics / "_schemas-0"), times="written")
     with open_partition(topics / f"orders-{kind}-0") as partition:
         found = partition.scan(["value"], 3, value=decoder).read_all()
     assert found.schema.names == ["value"]

@@ -13,14 +13,15 @@ import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.gap_lines import gap_line
+from seglog_format.cli.lookup import to_timestamp_ms
 from seglog_format.cli.options import PATH, json_option, size_of, stats_option, write_scan_statistics
 from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UndecodedRecordError, UsageError
-from seglog_format.tables.settings import BYTES_AS, DEFAULT_PARTITIONING, FORMATS
-from seglog_format.values.schemas import KINDS
+from seglog_format.tables.settings import BYTES_AS, COLUMNS, DEFAULT_PARTITIONING, FORMATS, HEADERS_AS, Choice
+from seglog_format.values.schemas import KINDS, TIMES_AS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +47,11 @@ def levels_of(_context: click.Context, _parameter: click.Parameter, value: str) 
     return () if value == "none" else tuple(value.split(","))
 
 
+def names_of(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """Parse names with commas between."""
+    return None if value is None else tuple(name.strip() for name in value.split(","))
+
+
 def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> str | None:
     """Read a small file of text."""
     try:
@@ -61,6 +67,27 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     "--to", required=True, metavar="DIR", help="The table: a directory, made if it is missing, or s3://bucket/table."
 )
 @click.option("--topic", "topics", multiple=True, help="Export only this topic; may be repeated.")
+@click.option(
+    "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this one; may be repeated."
+)
+@click.option(
+    "--columns",
+    metavar="NAMES",
+    callback=names_of,
+    help=f"Columns besides topic, partition and offset, with commas between: {', '.join(COLUMNS[1:])}; by default all.",
+)
+@click.option(
+    "--headers",
+    type=click.Choice(HEADERS_AS),
+    default=HEADERS_AS[0],
+    show_default=True,
+    help="Whether headers are a list of pairs, or a map, which has each key once.",
+)
+@click.option(
+    "--only-key", "only_keys", metavar="TEXT", multiple=True, help="Only records with this key; may be repeated."
+)
+@click.option("--since", "since_ms", callback=to_timestamp_ms, metavar="TIME", help="Only records that are not older.")
+@click.option("--until", "until_ms", callback=to_timestamp_ms, metavar="TIME", help="Only records that are older.")
 @click.option("--format", type=click.Choice(FORMATS), default="parquet", show_default=True)
 @click.option(
     "--partition-by",
@@ -107,7 +134,8 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     type=click.Choice(KINDS),
     default="bytes",
     show_default=True,
-    help="How values are decoded; avro, json-schema and protobuf as Schema Registry's serializers write them.",
+    help="How values are decoded; avro, json-schema and protobuf as Schema Registry's serializers write them;"
+    " kafka for Kafka's own topics.",
 )
 @click.option(
     "--record-key",
@@ -135,6 +163,13 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     "--message", metavar="NAME", help="Protobuf message of values; by default that of the first value that names one."
 )
 @click.option("--plain", "is_plain", is_flag=True, help="Values do not begin with a schema id: decode all by --schema.")
+@click.option(
+    "--times",
+    type=click.Choice(TIMES_AS),
+    default=TIMES_AS[0],
+    show_default=True,
+    help="Whether times of Protobuf and JSON Schema become times, or stay numbers and text as they were written.",
+)
 @stats_option("Report how many entries compiled code left to slower code, by cause.")
 @click.option("--strict", "is_strict", is_flag=True, help="End at a record that cannot be decoded.")
 @click.option(
@@ -150,6 +185,12 @@ def command(  # noqa: PLR0913 - an option each
     paths: tuple[Path, ...],
     *,
     topics: tuple[str, ...],
+    partitions: tuple[int, ...],
+    columns: tuple[str, ...] | None,
+    headers: str,
+    only_keys: tuple[str, ...],
+    since_ms: int | None,
+    until_ms: int | None,
     committed: bool,
     follow: int | None,
     schemas_path: Path | None,
@@ -187,6 +228,8 @@ def command(  # noqa: PLR0913 - an option each
     request = ExportRequest(
         paths,
         topics=topics or None,
+        partitions=partitions or None,
+        choice=Choice(columns, headers, tuple(map(str.encode, only_keys)) or None, since_ms, until_ms),
         isolation=READ_COMMITTED if committed else READ_UNCOMMITTED,
         is_followed=bool(follow),
         remote=None if remote is None else remote.open(),

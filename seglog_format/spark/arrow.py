@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS
+from seglog_format.tables.rows import HEADERS_MAP, headers_as_map
 from seglog_format.tables.schema_topic import beside, read_schemas
 from seglog_format.values.decoder import decoded, decoder_of, form_of
-from seglog_format.values.schemas import TYPES
+from seglog_format.values.schemas import OF_ONE_TOPIC, TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -54,6 +55,7 @@ def arrow_schema(names: Iterable[str], options: ReadOptions) -> pa.Schema:
     """Return the schema of some columns of a query."""
     kinds = {name: ARROW[kind] for name, kind in COLUMNS[options.table].items()}
     kinds |= {name: decoder.type for name, decoder in decoders_of(options).items()}
+    kinds |= {HEADERS: HEADERS_MAP} if options.headers_as == "map" else {}
     return pa.schema([(name, kinds[name]) for name in names])
 
 
@@ -83,7 +85,9 @@ def with_forms(options: ReadOptions) -> ReadOptions:
         raise UsageError(msg)
     replicas = wanted_replicas(options, options.storage)
     topics = sorted({replica.topic for replica in replicas})
-    if len(topics) > 1 and (options.key_as in TYPES or (options.value_as in TYPES and options.value_schema is None)):
+    if len(topics) > 1 and (
+        options.key_as in OF_ONE_TOPIC or (options.value_as in OF_ONE_TOPIC and options.value_schema is None)
+    ):
         msg = f"seglog: a query has one schema, and {', '.join(topics[:5])} have several: subscribe to one topic"
         raise UsageError(msg)
     schemas = None
@@ -92,10 +96,11 @@ def with_forms(options: ReadOptions) -> ReadOptions:
         path = options.schemas_path or local
         schemas = None if path is None else read_schemas(path)
     subject = topics[0] if topics else ""
-    own = partial(form_of, schema=options.value_schema, message=options.value_message, is_plain=options.is_plain)
+    as_form = partial(form_of, schemas=schemas, times=options.times)
+    own = partial(as_form, schema=options.value_schema, message=options.value_message, is_plain=options.is_plain)
     forms = {
-        "key": form_of(options.key_as, f"{subject}-key", schemas),
-        "value": own(options.value_as, f"{subject}-value", schemas),
+        "key": as_form(options.key_as, f"{subject}-key"),
+        "value": own(options.value_as, f"{subject}-value"),
     }
     forms = {
         name: form.with_message_of(_first_of(replicas, name, options), schemas)
@@ -148,7 +153,9 @@ class SparkColumns:
     def __init__(self, schema: pa.Schema, decoders: Mapping[str, Decoder] | None = None) -> None:
         self.schema = schema
         self._decoders = {name: each for name, each in (decoders or {}).items() if name in schema.names}
-        names = [*schema.names, *(("offset", "position") if self._decoders else ())]
+        self._has_map = HEADERS in schema.names and pa.types.is_map(schema.field(HEADERS).type)
+        names = [*schema.names, *(("offset", "position") if self._decoders or self._has_map else ())]
+        names += ["key"] if any(each.takes_keys for each in self._decoders.values()) else []
         self.scanned = tuple(dict.fromkeys(SCANNED[name] for name in names if name in SCANNED)) or ("offset",)
 
     def of(self, batch: pa.RecordBatch, piece: Piece) -> tuple[pa.RecordBatch, dict[int, str]]:
@@ -157,9 +164,16 @@ class SparkColumns:
         arrays = []
         for field in self.schema:
             if field.name in self._decoders:
-                column, failures = decoded(self._decoders[field.name], batch.column(SCANNED[field.name]))
+                decoder = self._decoders[field.name]
+                keys = batch.column("key") if decoder.takes_keys else None
+                column, failures = decoded(decoder, batch.column(field.name), keys)
                 reasons = {each.row: f"{field.name}: {each.reason}" for each in failures} | reasons
                 arrays.append(column.combine_chunks().cast(field.type))  # Spark counts a time of day in nanoseconds
+            elif self._has_map and field.name == HEADERS:
+                maps, failed = headers_as_map(batch.column(HEADERS))
+                reasons = failed | reasons
+                is_empty = pc.equal(pc.list_value_length(batch.column(HEADERS)), 0)
+                arrays.append(pc.if_else(is_empty, pa.scalar(None, maps.type), maps))
             else:
                 arrays.append(self._array(field, batch, piece))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema), reasons

@@ -17,7 +17,8 @@ from seglog_format.errors import UsageError
 from seglog_format.log.reading import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
 from seglog_format.spark.offsets import EARLIEST, LATEST, OffsetChoice, parse_numbers, parse_offsets
 from seglog_format.storage.object_store import has_secret, is_address, shown_address
-from seglog_format.values.schemas import KINDS
+from seglog_format.tables.settings import HEADERS_AS
+from seglog_format.values.schemas import KINDS, TIMES_AS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -117,6 +118,7 @@ OPTIONS: Final = (
     "endingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
     "includeHeaders",
+    "headersAs",
     "minPartitions",
     "maxBytesPerPartition",
     "splitBytes",
@@ -140,6 +142,7 @@ OPTIONS: Final = (
     "valueSchema",
     "valueMessage",
     "valueIsPlain",
+    "times",
     "schemas",
 )
 """Options of a batch read."""
@@ -184,6 +187,7 @@ class ReadOptions:
         isolation: ``read_uncommitted`` or ``read_committed``.
         fail_on_data_loss: whether a requested offset that does not exist is an error.
         include_headers: whether there is a column of headers if the caller gives no schema.
+        headers_as: of `seglog_format.tables.settings.HEADERS_AS`.
         split_size: approximate bytes for one task; None: chosen.
         min_partitions: minimum number of tasks, as far as pieces can be cut.
         replicas: which replica to read of a partition that is found more than once.
@@ -205,6 +209,7 @@ class ReadOptions:
         value_schema: text of the reader's schema of values; None for the newest of the topic.
         value_message: name of a Protobuf message; None for that of the first value that names one.
         is_plain: whether values have no header of Schema Registry.
+        times: of `seglog_format.values.schemas.TIMES_AS`.
         schemas_path: partition directory of `_schemas`; None for the one beside the partitions.
         forms: how the columns are decoded that are not bytes, by name; found on the driver.
         schemas: those that keys and values were written by; None without such a topic.
@@ -221,6 +226,7 @@ class ReadOptions:
     isolation: str = READ_UNCOMMITTED
     fail_on_data_loss: bool = True
     include_headers: bool = False
+    headers_as: str = HEADERS_AS[0]
     split_size: int | None = None
     min_partitions: int | None = None
     replicas: str = LONGEST
@@ -244,14 +250,15 @@ class ReadOptions:
     value_schema: str | None = None
     value_message: str | None = None
     is_plain: bool = False
+    times: str = TIMES_AS[0]
     schemas_path: str | None = None
     forms: Mapping[str, Form] = field(default_factory=dict)
     schemas: Schemas | None = field(default=None, repr=False)
 
     @property
     def is_decoding(self) -> bool:
-        """Return whether keys or values are decoded."""
-        return {self.key_as, self.value_as} != {KINDS[0]}
+        """Return whether columns have other types than by default."""
+        return {self.key_as, self.value_as} != {KINDS[0]} or self.headers_as != HEADERS_AS[0]
 
     @property
     def is_committed_only(self) -> bool:
@@ -289,6 +296,7 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "isolation": _isolation(given),
         "fail_on_data_loss": parsed(given, "failOnDataLoss", parse_bool),
         "include_headers": parsed(given, "includeHeaders", parse_bool),
+        "headers_as": _chosen(given, "headersAs", HEADERS_AS),
         "split_size": parsed(given, "splitBytes", parse_size) or parsed(given, "maxBytesPerPartition", parse_size),
         "min_partitions": parsed(given, "minPartitions", parse_count),
         "replicas": _chosen(given, "replicas", REPLICAS),
@@ -312,6 +320,7 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "value_schema": given.get("valueschema"),
         "value_message": given.get("valuemessage"),
         "is_plain": parsed(given, "valueIsPlain", parse_bool),
+        "times": _chosen(given, "times", TIMES_AS),
         "schemas_path": given.get("schemas"),
     }
     assert set(values) == {field.name for field in fields(ReadOptions)} - {"forms", "schemas"}

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from seglog_format.errors import UsageError
-from seglog_format.spark.columns import check_schema, default_columns, default_schema, projection
+from seglog_format.spark.columns import HEADERS, check_schema, default_columns, default_schema, projection
 from seglog_format.spark.discovery import expanded_paths
 from seglog_format.spark.filters import EVERYTHING, Narrowed, push_down
 from seglog_format.spark.options import OF_STREAMS, USE, ReadOptions, parse_options, parse_stream_options
@@ -88,7 +88,9 @@ def _checked(schema: StructType, options: ReadOptions) -> ReadOptions:
         check_schema(schema, options)
         return options
     found = _with_forms(options)
-    kinds = {field.name: field.dataType.simpleString() for field in _decoded_schema(found, found.forms).fields}
+    kinds = {
+        field.name: field.dataType.simpleString() for field in _decoded_schema(found, [*found.forms, HEADERS]).fields
+    }
     check_schema(schema, found, kinds)
     return found
 

@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import contextmanager
 from functools import cache
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import InputPartition
@@ -50,13 +51,19 @@ def rows_of(part: Part, schema: StructType, options: ReadOptions) -> Iterator[pa
     Raises:
         ReadError: one line with the error, and the option that tolerates it.
     """
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - on executors only
-
     from seglog_format.spark.executing import batches_of  # noqa: PLC0415 - brings the compiled engine
 
     with one_line_errors():
-        yield from batches_of(part.value, to_arrow_schema(schema, timezone="UTC"), options, part.narrowed)
+        yield from batches_of(part.value, arrow_schema_of(schema), options, part.narrowed)
     freeze_loaded_objects()
+
+
+def arrow_schema_of(schema: StructType) -> pa.Schema:
+    """Return the Arrow schema of batches for Spark; before 4.2 Spark's own function always takes UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - on executors only
+
+    zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(schema, **zone)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
-from seglog_format.tables.rows import GROUP_SIZE, REASON
+from seglog_format.tables.rows import GROUP_SIZE, REASON, chosen_rows, headers_as_map
 from seglog_format.tables.settings import TEXT_FORMATS
 from seglog_format.values.decoder import decoded, decoder_of
 
@@ -45,6 +45,7 @@ class RowDecoder:
         """
         decoders = {name: decoder_of(form, schemas) for name, form in settings.forms.items()}
         self._decoders = {name: decoder for name, decoder in decoders.items() if decoder is not None}
+        self._choice = settings.choice
         self._is_text = settings.format in TEXT_FORMATS
         self._bytes_as = settings.bytes_as
 
@@ -64,18 +65,23 @@ class RowDecoder:
         if held:
             yield _joined(held)
 
-    def _decoded(self, rows: pa.Table) -> Decoded:
+    def _decoded(self, source: pa.Table) -> Decoded:
         reasons: dict[int, str] = {}
-        found = rows
+        found = rows = chosen_rows(source, self._choice)
         for name, decoder in self._decoders.items():
-            column, failures = decoded(decoder, rows.column(name))
+            column, failures = decoded(decoder, rows.column(name), rows.column("key"))
             reasons = {failure.row: f"{name}: {failure.reason}" for failure in failures} | reasons
             found = found.set_column(found.schema.get_field_index(name), pa.field(name, decoder.type), column)
+        if self._choice.headers == "map":
+            column, failed = headers_as_map(rows.column("headers"))
+            reasons = failed | reasons
+            field = pa.field("headers", column.type, nullable=False)
+            found = found.set_column(found.schema.get_field_index("headers"), field, column)
         if self._is_text:
             from seglog_format.tables.text import unwritable  # noqa: PLC0415 - of the formats, one is used
 
             reasons = unwritable(found, self._bytes_as) | reasons
-        return Decoded(*_parted(found, rows, reasons), rows) if reasons else Decoded(found, rows.slice(0, 0), rows)
+        return Decoded(*_parted(found, rows, reasons), source) if reasons else Decoded(found, rows.slice(0, 0), source)
 
 
 def _joined(pieces: list[Decoded]) -> Decoded:

@@ -19,10 +19,10 @@ from seglog_format.storage.output_directory import OutputDirectory
 from seglog_format.storage.output_store import OutputStore
 from seglog_format.tables.export_run import DEFAULT_FILE_SIZE, ExportOptions, opened_export
 from seglog_format.tables.schema_topic import beside, read_schemas
-from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, TableSettings
+from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, Choice, TableSettings
 from seglog_format.tables.sources import sources_at
 from seglog_format.values.decoder import form_of
-from seglog_format.values.schemas import TYPES
+from seglog_format.values.schemas import OF_ONE_TOPIC, TYPED, TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -90,16 +90,19 @@ class ExportRequest:
     Attributes:
         paths: of log directories or partition directories.
         to: the table.
-        topics: to export; None for all.
+        topics, partitions: to export; None for all.
+        choice: the columns and records of the table.
         format, partition_by, isolation, bytes_as, catalog: the form of the table.
         key, value: how keys and values are decoded.
-        schemas, schema, message, is_plain: the schemas and the form that keys and values were written with.
+        schemas, schema, message, is_plain, times: the schemas and the form that keys and values were written with.
         file_size, is_followed, remote, is_strict, statistics: as of `ExportOptions`.
     """
 
     paths: Sequence[str | os.PathLike[str]]
     to: str | os.PathLike[str]
     topics: Collection[str] | None
+    partitions: Collection[int] | None
+    choice: Choice
     format: str
     partition_by: Sequence[str]
     isolation: str
@@ -110,6 +113,7 @@ class ExportRequest:
     schema: str | None
     message: str | None
     is_plain: bool
+    times: str
     file_size: int
     remote: RemoteStore | None
     is_strict: bool
@@ -128,12 +132,13 @@ class ExportRequest:
             UsageError: there is no schema, or the topics have several.
         """
         topics = sorted({source.key[0] for source in sources})
-        if len(topics) > 1 and (self.key in TYPES or (self.value in TYPES and self.schema is None)):
+        if len(topics) > 1 and (self.key in OF_ONE_TOPIC or (self.value in OF_ONE_TOPIC and self.schema is None)):
             msg = f"a table has one schema, and {', '.join(topics)} have several: export one topic"
             raise UsageError(msg)
-        key, subject = form_of(self.key, f"{topics[0]}-key", schemas), f"{topics[0]}-value"
-        own = partial(form_of, schema=self.schema, message=self.message, is_plain=self.is_plain)
-        value = own(self.value, subject, schemas)
+        as_form = partial(form_of, schemas=schemas, times=self.times)
+        key = as_form(self.key, f"{topics[0]}-key")
+        own = partial(as_form, schema=self.schema, message=self.message, is_plain=self.is_plain)
+        value = own(self.value, f"{topics[0]}-value")
         return (
             key.with_message_of(_first_of(sources, self.remote, lambda record: record.key), schemas),
             value.with_message_of(_first_of(sources, self.remote, lambda record: record.value), schemas),
@@ -156,13 +161,16 @@ def requested_export(request: ExportRequest) -> AbstractContextManager[TableExpo
         UsageError: as `export`; or the table would be in a directory that is read.
         FormatError: the log of the schemas is damaged.
     """
-    sources = sources_at(request.paths, request.topics)
+    sources = sources_at(request.paths, request.topics, request.partitions)
     schemas = schemas_for(sources, {request.key, request.value}) if request.schemas is None else request.schemas
     location = location_of(request.to, request.format, request.catalog)
     if request.catalog is None and not is_address(os.fspath(request.to)):
         _refuse_inside(Path(request.to), request.paths)
     forms = request.forms(sources, schemas)
-    settings = TableSettings(request.format, tuple(request.partition_by), request.isolation, request.bytes_as, *forms)
+    isolation, bytes_as = request.isolation, request.bytes_as
+    settings = TableSettings(
+        request.format, tuple(request.partition_by), isolation, bytes_as, *forms, choice=request.choice
+    )
     if request.format == ICEBERG:
         from seglog_format.tables.rows import iceberg_schema  # noqa: PLC0415 - loads Arrow
 
@@ -178,6 +186,12 @@ def export(  # noqa: PLR0913 - the parameters of an export
     to: str | os.PathLike[str],
     *,
     topics: Collection[str] | None = None,
+    partitions: Collection[int] | None = None,
+    columns: Sequence[str] | None = None,
+    headers: str = "list",
+    keys: Collection[bytes] | None = None,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
     format: str = "parquet",  # noqa: A002 - the usual name
     partition_by: Sequence[str] = DEFAULT_PARTITIONING,
     file_size: int = DEFAULT_FILE_SIZE,
@@ -190,6 +204,7 @@ def export(  # noqa: PLR0913 - the parameters of an export
     schema: str | None = None,
     message: str | None = None,
     is_plain: bool = False,
+    times: str = TYPED,
     is_strict: bool = False,
     remote: RemoteStore | None = None,
     statistics: ScanStatistics | None = None,
@@ -204,6 +219,13 @@ def export(  # noqa: PLR0913 - the parameters of an export
         to: the directory of the table, or an address of an object store, such as ``s3://bucket/table``, to which no
             other program writes; with ``catalog`` the table's name there, with its namespace.
         topics: to export; None for all.
+        partitions: numbers of those to export; None for all.
+        columns: of the table, besides topic, partition and offset; None for all.
+        headers: ``list`` of pairs, or ``map`` from text to bytes. A record that repeats a key, or whose key is not
+            UTF-8, cannot be decoded into a map.
+        keys: export only records with one of these keys.
+        since_ms: export no records with an earlier timestamp, in milliseconds since 1970, or with none.
+        until_ms: export only records with an earlier timestamp.
         format: ``parquet``, ``iceberg``, ``arrow`` (IPC files), ``csv`` or ``jsonl``.
         partition_by: some of ``topic``, ``partition`` and ``day`` of the record's time in UTC: a level of
             directories each, named as Hive does.
@@ -211,7 +233,8 @@ def export(  # noqa: PLR0913 - the parameters of an export
         isolation: as of `Partition.records`.
         bytes_as: how ``csv`` and ``jsonl`` hold keys, values and headers: ``utf8``, ``hex`` or ``base64``.
         catalog: of the Iceberg table, by its name in pyiceberg's configuration; by default one in the directory.
-        key: how keys are decoded: ``bytes``, ``string``, ``json``, ``avro``, ``json-schema`` or ``protobuf``.
+        key: how keys are decoded: ``bytes``, ``string``, ``json``, ``avro``, ``json-schema`` or ``protobuf``; or
+            ``kafka``, for one of the topics that Kafka keeps for itself.
         value: how values are decoded. Records that cannot be decoded are added to a table beside this one, with the
             reason.
         schemas: those that keys and values were written by; by default of ``_schemas-0`` in the same log directory.
@@ -219,6 +242,7 @@ def export(  # noqa: PLR0913 - the parameters of an export
             the schema that it was begun with.
         message: name of a Protobuf message; by default that of the first value that names one.
         is_plain: values have no header of Schema Registry: they were written by ``schema``.
+        times: ``typed`` for columns of times, or ``written``: Protobuf's as seconds and nanoseconds, JSON's as text.
         is_strict: end at a record that cannot be decoded.
         remote: the store with tiered segments of the partitions, from `open_tier`.
         statistics: adds the entries that are left to slower code, by cause.
@@ -244,6 +268,14 @@ def export(  # noqa: PLR0913 - the parameters of an export
         paths,
         to,
         topics=topics,
+        partitions=partitions,
+        choice=Choice(
+            None if columns is None else tuple(columns),
+            headers,
+            None if keys is None else tuple(keys),
+            since_ms,
+            until_ms,
+        ),
         format=format,
         partition_by=partition_by,
         isolation=isolation,
@@ -255,6 +287,7 @@ def export(  # noqa: PLR0913 - the parameters of an export
         schema=schema,
         message=message,
         is_plain=is_plain,
+        times=times,
         file_size=file_size,
         remote=remote,
         is_strict=is_strict,

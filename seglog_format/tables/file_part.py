@@ -79,7 +79,8 @@ class FilePart:
         """
         full = with_partition(rows, self._settings, *self._key)
         for day, some in by_day(full) if "day" in self._settings.partition_by else [(None, full)]:
-            self._writer(day, some.schema).write(some)
+            chosen = some.select(self._settings.written)
+            self._writer(day, chosen.schema).write(chosen)
 
     def _writer(self, day: str | None, schema: pa.Schema) -> RowFile:
         if day not in self._open:

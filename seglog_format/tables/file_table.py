@@ -13,7 +13,10 @@ from seglog_format.errors import UsageError
 from seglog_format.storage.files import TEMPORARY_SUFFIX
 from seglog_format.storage.output_directory import unhidden
 from seglog_format.tables.file_part import FilePart
+from seglog_format.tables.formats import schema_of
 from seglog_format.tables.progress import progress_of_json
+from seglog_format.tables.settings import other_type
+from seglog_format.values.decoder import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,6 +74,8 @@ def parsed_name(settings: TableSettings, name: str) -> tuple[TopicPartition, int
 
 MANIFEST_NAME: Final = "_seglog.json"
 """Name of the manifest; because of the underscore, readers of tables skip it."""
+CHANGED: Final = ("json-schema", "protobuf")
+"""Kinds of values whose columns had other types in tables that do not store types."""
 KIND: Final = "seglog table"
 VERSION: Final = 1
 
@@ -125,6 +130,25 @@ class Manifest:
             raise UsageError(msg) from error
         self.settings = self.settings.continued(stored.get("table"), self._output.address)
         self._progress = found
+        untyped = [name for name in self.settings.forms if "type" not in stored["table"][name]]
+        if untyped:
+            self._require_types(untyped)
+
+    def _require_types(self, names: Sequence[str]) -> None:
+        """Refuse to continue a table of an older version if one of its files has another type of a column.
+
+        Raises:
+            UsageError: it has, or files of text may have: they do not tell.
+        """
+        file = next((each for each in self._output.listed() if parsed_name(self.settings, each) is not None), None)
+        if file is None:
+            return
+        schema = schema_of(self.settings, self._output.read(file) or b"")
+        for name in names:
+            form = self.settings.forms[name]
+            was: object = "of an older version" if schema is None else schema.field(name).type
+            if was != type_of(form) and (schema is not None or form.kind in CHANGED):
+                raise other_type(self._output.address, name, was, type_of(form))
 
 
 def _key(value: dict[str, Any]) -> TopicPartition:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from seglog_format.tables.settings import TEXT_FORMATS
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -45,3 +47,13 @@ def begun_file(settings: TableSettings, file: OutputFile, schema: pa.Schema) -> 
     from seglog_format.tables.parquet import ParquetFile  # noqa: PLC0415 - as above
 
     return ParquetFile(file, schema)
+
+
+def schema_of(settings: TableSettings, data: bytes) -> pa.Schema | None:
+    """Return the columns in the bytes of a file of a table; None if its format is text, which has no types."""
+    if settings.format in TEXT_FORMATS:
+        return None
+    import pyarrow as pa  # noqa: PLC0415 - most runs read no file
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
+
+    return pa.ipc.open_file(data).schema if settings.format == "arrow" else pq.read_schema(pa.BufferReader(data))

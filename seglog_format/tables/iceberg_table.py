@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+import pyarrow as pa
 from pyiceberg.expressions import And, EqualTo
 
 from seglog_format.errors import SeglogError, UsageError, WriteError
@@ -17,6 +18,8 @@ from seglog_format.storage.output_directory import OutputDirectory, unhidden
 from seglog_format.tables.file_part import FilePart
 from seglog_format.tables.progress import Progress, progress_of_json
 from seglog_format.tables.rows import digest_of_last, iceberg_schema, last_epoch, last_offset
+from seglog_format.tables.settings import INTERNAL, other_type
+from seglog_format.values.decoder import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
     from seglog_format.tables.progress import TopicPartition
-    from seglog_format.tables.settings import TableSettings
+    from seglog_format.tables.settings import Choice, TableSettings
 
 
 # -- the catalog of an Iceberg table: one in the table's directory, or any that pyiceberg's configuration names --------
@@ -205,14 +208,11 @@ def _of_rows(table: Table, key: TopicPartition) -> Progress | None:
     if not len(offsets):
         return None
     greatest = max(offsets.to_pylist())
+    found = Progress(next_offset=greatest + 1, row_count=len(offsets))
     row = table.scan(row_filter=And(is_ours, EqualTo("offset", greatest))).to_arrow()
-    return Progress(
-        next_offset=greatest + 1,
-        leader_epoch=last_epoch(row),
-        last_offset=last_offset(row),
-        last_row=digest_of_last(row),
-        row_count=len(offsets),
-    )
+    if not set(row.column_names) >= INTERNAL:  # the table does not have what tells that the log was written again
+        return found
+    return found.after(leader_epoch=last_epoch(row), last_offset=last_offset(row), last_row=digest_of_last(row))
 
 
 # -- an Iceberg table --------------------------------------------------------------------------------------------------
@@ -220,11 +220,19 @@ def _of_rows(table: Table, key: TopicPartition) -> Progress | None:
 
 SETTINGS_PROPERTY: Final = "seglog.table"
 RETRIES_PROPERTY: Final = "commit.retry.num-retries"
-WITHOUT_STATISTICS: Final = ("key", "value", "headers.element.key", "headers.element.value")
-WRITE_PROPERTIES: Final = {"write.parquet.compression-codec": "zstd"} | {
-    f"write.metadata.metrics.column.{name}": "none" for name in WITHOUT_STATISTICS
+WITHOUT_STATISTICS: Final = {
+    "list": ("key", "value", "headers.element.key", "headers.element.value"),
+    "map": ("key", "value", "headers.key", "headers.value"),
 }
-"""Properties that other writers of the table should follow."""
+
+
+def write_properties(choice: Choice) -> dict[str, str]:
+    """Return the properties that other writers of a table should follow."""
+    names = [name for name in WITHOUT_STATISTICS[choice.headers] if choice.has(name.partition(".")[0])]
+    without = {f"write.metadata.metrics.column.{name}": "none" for name in names}
+    return {"write.parquet.compression-codec": "zstd", **without}
+
+
 MAX_ATTEMPTS: Final = 10
 """Maximum attempts to commit a part: each fails if another writer commits first."""
 FILE_NAME: Final = re.compile(r"(?P<topic>.*)-(?P<partition>\d{1,10})-(?P<offset>\d{20})-[0-9a-f]{32}\.parquet")
@@ -260,7 +268,27 @@ def _continued(table: Table, location: IcebergLocation, settings: TableSettings)
     if stored is None:
         msg = f"{location.address}: an export did not create this table"
         raise UsageError(msg)
-    return settings.continued(json.loads(stored), location.address)
+    now = settings.continued(json.loads(stored), location.address)
+    for name in now.forms:
+        _require_type(table, name, type_of(now.forms[name]), location)
+    return now
+
+
+def _require_type(table: Table, name: str, kind: pa.DataType, location: IcebergLocation) -> None:
+    """Refuse a column whose values would have another type than in the table, which another version began.
+
+    Raises:
+        UsageError: it would.
+    """
+    from pyiceberg.io.pyarrow import pyarrow_to_schema  # noqa: PLC0415 - needs the extra
+
+    was = table.schema().find_field(name)
+    try:
+        now = pyarrow_to_schema(pa.schema([(name, kind)]), table.schema().name_mapping).find_field(name)
+    except ValueError:  # a field that the table does not have
+        now = None
+    if now is None or now.field_type != was.field_type:
+        raise other_type(location.address, name, was.field_type, kind)
 
 
 def _begun(catalog: Catalog, location: IcebergLocation, settings: TableSettings) -> Table:
@@ -272,7 +300,7 @@ def _begun(catalog: Catalog, location: IcebergLocation, settings: TableSettings)
             location.table,
             schema=iceberg_schema(settings),
             location=None if location.directory is None else location.directory.absolute().as_uri(),
-            properties={SETTINGS_PROPERTY: json.dumps(settings.as_json()), **WRITE_PROPERTIES},
+            properties={SETTINGS_PROPERTY: json.dumps(settings.as_json()), **write_properties(settings.choice)},
         ) as transaction,
         transaction.update_spec() as spec,
     ):

@@ -27,7 +27,7 @@ class ParquetFile(ArrowWritten):
 
     def __init__(self, file: OutputFile, schema: pa.Schema) -> None:
         names = set(schema.names)
-        decoded = [path for name in ("key", "value") for path in _leaves(schema.field(name))]
+        decoded = [path for name in ("key", "value") if name in names for path in _leaves(schema.field(name))]
         super().__init__(file)
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._sink, mode="w"),

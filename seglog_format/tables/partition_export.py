@@ -324,7 +324,7 @@ class PartitionExport:
         decoded, before = (rows.filter(pc.less(rows.column("offset"), offset)) for rows in (found.rows, found.source))
         if before.num_rows:
             self._write(decoded, before)
-        msg = f"{self.key[0]}-{self.key[1]}: offset {offset}: {reason}"
+        msg = f"{self.key[0]}-{self.key[1]}: offset {offset}: {reason} (in {found.undecoded.column('file')[0]})"
         raise UndecodedRecordError(msg)
 
     def _write(self, decoded: pa.Table, rows: pa.Table) -> None:

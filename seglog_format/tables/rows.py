@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seglog_format.errors import FormatError, UndecodedRecordError, UsageError
-from seglog_format.tables.settings import COLUMNS, ICEBERG
+from seglog_format.tables.settings import ICEBERG
 from seglog_format.values.decoder import decoder_of
 
 if TYPE_CHECKING:
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from seglog_format.log.gaps import OnGap
     from seglog_format.log.partition import Partition
     from seglog_format.scan_statistics import ScanStatistics
-    from seglog_format.tables.settings import TableSettings
+    from seglog_format.tables.settings import Choice, TableSettings
 
 GROUP_SIZE: Final = 32 * 2**20
 """Maximum bytes of Arrow buffers in a group, unless one batch alone has more."""
 GROUP_ROWS: Final = 2**17
 BATCH_ROWS: Final = 2**14
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
+HEADERS_MAP: Final = pa.map_(pa.string(), pa.binary())
 TOPIC_TYPES: Final = {"topic": pa.string(), "partition": pa.int32()}
 
 MIN_CALENDAR_MS: Final = -62_135_596_800_000
@@ -55,15 +56,17 @@ def iceberg_schema(settings: TableSettings) -> pa.Schema:
     }
     decoders = {name: decoder_of(form) for name, form in settings.forms.items()}
     types |= {name: decoder.type for name, decoder in decoders.items() if decoder is not None}
+    types |= {"headers": HEADERS_MAP} if settings.choice.headers == "map" else {}
     for name in settings.forms:
         _refuse_foreign_types(name, types[name])
     types |= {REASON: pa.string()} if settings.has_reasons else {}
-    return pa.schema([pa.field(name, kind, nullable=name not in NEVER_NULL) for name, kind in types.items()])
+    return pa.schema([pa.field(name, types[name], nullable=name not in NEVER_NULL) for name in settings.written])
 
 
 def _refuse_foreign_types(name: str, kind: pa.DataType) -> None:
-    if pa.types.is_null(kind) or pa.types.is_decimal256(kind):
-        msg = f"an Iceberg table cannot hold the type {kind} of {name}: export to another format"
+    if pa.types.is_null(kind) or pa.types.is_decimal256(kind) or pa.types.is_duration(kind):
+        hint = ", or times as written" if pa.types.is_duration(kind) else ""
+        msg = f"an Iceberg table cannot hold the type {kind} of {name}: export to another format{hint}"
         raise UsageError(msg)
     inside = [kind.field(number) for number in range(kind.num_fields)]
     for each in inside:
@@ -118,7 +121,7 @@ def scanned_rows(
         "layout": settings.layout,
         "statistics": statistics,
     }
-    batches = map(_with_plain_headers, partition.scan(COLUMNS, *offsets, on_gap=on_gap, **options))
+    batches = map(_with_plain_headers, partition.scan(settings.scanned, *offsets, on_gap=on_gap, **options))
     return _with_microseconds(batches) if settings.format == ICEBERG else batches
 
 
@@ -144,6 +147,8 @@ def _with_microseconds(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 def _with_plain_headers(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch without views inside of lists: Arrow cannot write those to Parquet."""
     number = batch.schema.get_field_index("headers")
+    if number < 0:
+        return batch
     kind = batch.schema.field(number).type
     if kind.value_type.field("key").type != pa.binary_view():
         return batch
@@ -170,6 +175,42 @@ def by_day(rows: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
         days[has_none] = np.datetime64("NaT")
     for day in np.unique(days[~np.isnat(days)]):
         yield str(day), rows.filter(pa.array(days == day))
+
+
+def chosen_rows(rows: pa.Table, choice: Choice) -> pa.Table:
+    """Return the rows of the records that a table has."""
+    if not choice.is_filter:
+        return rows
+    is_wanted = pa.scalar(value=True)
+    if choice.keys is not None:
+        is_wanted = pc.is_in(rows.column("key"), pa.array(choice.keys, pa.binary()))
+    times = _as_ms(rows.column("timestamp"))
+    if choice.since_ms is not None:
+        is_wanted = pc.and_(is_wanted, pc.greater_equal(times, choice.since_ms))
+    if choice.until_ms is not None:
+        is_wanted = pc.and_(is_wanted, pc.less(times, choice.until_ms))
+    return rows.filter(is_wanted)  # without those that have no timestamp, if there is a bound
+
+
+def headers_as_map(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, dict[int, str]]:
+    """Return headers as maps; and the rows whose headers are no map, and null, with the reason."""
+    reasons: dict[int, str] = {}
+    maps: list[list[tuple[str, bytes | None]] | None] = []
+    for row, headers in enumerate(column.to_pylist()):
+        pairs: dict[str, bytes | None] = {}
+        for each in headers:
+            name = each["key"].decode("utf-8", "replace")
+            if name.encode() != each["key"]:
+                reasons[row] = f"headers: a map has text as keys, found {each['key'][:MAX_SHOWN]!r}"
+            elif name in pairs:
+                reasons[row] = f"headers: a map has each key once, found {name[:MAX_SHOWN]!r} twice"
+            pairs[name] = each["value"]
+        maps.append(None if row in reasons else list(pairs.items()))
+    return pa.array(maps, HEADERS_MAP), reasons
+
+
+MAX_SHOWN: Final = 60
+"""Maximum bytes of a header's key in a message."""
 
 
 def last_offset(rows: pa.Table) -> int:

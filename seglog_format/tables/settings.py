@@ -25,6 +25,61 @@ COLUMNS: Final = (
 )
 """Columns of a table, after topic and partition."""
 BYTES: Final = Form("bytes")
+INTERNAL: Final = frozenset({"offset", "timestamp", "key", "value", "leader_epoch"})
+"""Columns that an export reads in any case, to continue a table."""
+HEADERS_AS: Final = ("list", "map")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The columns and records that a table has, where it does not have all.
+
+    Attributes:
+        columns: of `COLUMNS`, besides topic, partition and offset, which each table has; None for all.
+        headers: one of `HEADERS_AS`: a list of pairs, or a map from text to bytes.
+        keys: a table has only records with one of these keys; None for any.
+        since_ms: first timestamp, in milliseconds since 1970, of a record that a table has; None for any.
+        until_ms: first later timestamp of a record that it does not have; None for any.
+    """
+
+    columns: tuple[str, ...] | None = None
+    headers: str = HEADERS_AS[0]
+    keys: tuple[bytes, ...] | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        _require("columns", self.columns or (), COLUMNS)
+        _require("headers", (self.headers,), HEADERS_AS)
+
+    def has(self, column: str) -> bool:
+        """Return whether a table has a column."""
+        return self.columns is None or column in {*self.columns, "offset"}
+
+    @property
+    def is_filter(self) -> bool:
+        """Return whether some records are left out."""
+        return (self.keys, self.since_ms, self.until_ms) != (None, None, None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the choice as a manifest holds it: nothing for what is not chosen."""
+        found = {
+            "columns": None if self.columns is None else [name for name in COLUMNS if self.has(name)],
+            "headers": None if self.headers == HEADERS_AS[0] else self.headers,
+            "keys": None if self.keys is None else sorted(key.hex() for key in self.keys),
+            "since": self.since_ms,
+            "until": self.until_ms,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _require(what: str, values: Sequence[str], known: Sequence[str]) -> None:
+    if len(set(values)) != len(values) or not set(values) <= set(known):
+        msg = f"{what}: expected each at most once, of {', '.join(known)}, found {', '.join(map(repr, values))}"
+        raise UsageError(msg)
+
+
+ALL: Final = Choice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +93,7 @@ class TableSettings:
         bytes_as: how text formats hold bytes; one of `BYTES_AS`.
         key: how keys are decoded.
         value: how values are decoded.
+        choice: the columns and records that the table has.
         has_reasons: whether the rows are those that could not be decoded, each with the reason.
     """
 
@@ -47,12 +103,18 @@ class TableSettings:
     bytes_as: str = "utf8"
     key: Form = BYTES
     value: Form = BYTES
+    choice: Choice = ALL
     has_reasons: bool = False
 
     def __post_init__(self) -> None:
         _require("format", (self.format,), FORMATS)
         _require("bytes_as", (self.bytes_as,), BYTES_AS)
         _require("partition_by", self.partition_by, PARTITIONINGS)
+        needed = [*self.forms, *(["timestamp"] if self.format == ICEBERG and "day" in self.partition_by else [])]
+        missing = [name for name in needed if not self.choice.has(name)]
+        if missing:
+            msg = f"the table needs the column {missing[0]}, which the chosen columns lack"
+            raise UsageError(msg)
 
     @property
     def in_path(self) -> tuple[str, ...]:
@@ -72,13 +134,27 @@ class TableSettings:
 
     def undecoded(self) -> TableSettings:
         """Return the settings of the table beside this one, for records that cannot be decoded."""
-        return replace(self, key=BYTES, value=BYTES, has_reasons=True, bytes_as="base64")
+        return replace(self, key=BYTES, value=BYTES, choice=ALL, has_reasons=True, bytes_as="base64")
 
     @property
     def layout(self) -> str:
         """The layout of the scan: views only for Parquet, which Arrow writes from views without copying."""
-        is_only_written = self.suffix == "parquet" and "day" not in self.partition_by and not self.forms
+        is_changed = self.forms or self.choice.is_filter or self.choice.headers != HEADERS_AS[0]
+        is_only_written = self.suffix == "parquet" and "day" not in self.partition_by and not is_changed
         return "view" if is_only_written else "binary"
+
+    @property
+    def scanned(self) -> tuple[str, ...]:
+        """The columns to read: all of them if records may go to the table of those that cannot be decoded."""
+        may_fail = self.forms or self.format in TEXT_FORMATS or self.choice.headers != HEADERS_AS[0]
+        return COLUMNS if may_fail else tuple(each for each in COLUMNS if each in INTERNAL or self.choice.has(each))
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The columns that files have, if nothing else adds to them."""
+        names = [each for each in ("topic", "partition") if each not in self.in_path]
+        reason = ("reason",) if self.has_reasons else ()
+        return (*names, *(each for each in COLUMNS if self.choice.has(each)), *reason)
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as the manifest holds them."""
@@ -87,6 +163,7 @@ class TableSettings:
             "partitionBy": list(self.partition_by),
             "isolation": self.isolation,
         } | {name: form.as_json() for name, form in self.forms.items()}
+        found |= self.choice.as_json()
         return found | {"bytes": self.bytes_as} if self.format in TEXT_FORMATS else found
 
     def continued(self, stored: object, address: str) -> TableSettings:
@@ -98,20 +175,32 @@ class TableSettings:
         known = stored if isinstance(stored, dict) else {}
         forms = {name: stored_form(known.get(name)) for name in ("key", "value")}
         now = replace(self, **{name: getattr(self, name).continued(form) for name, form in forms.items()})
-        for name, value in ({"key": None, "value": None} | now.as_json()).items():
-            if known.get(name) != value:
+        for name, value in (dict.fromkeys(OPTIONAL) | now.as_json()).items():
+            was = known.get(name)
+            if isinstance(was, dict) and isinstance(value, dict):
+                was = {"type": value["type"], **was}  # older tables do not tell: their files do
+                if was != value and {**was, "type": value["type"]} == value:
+                    raise other_type(address, name, was["type"], value["type"])
+            if was != value:
                 msg = (
-                    f"{address}: this table was begun with {name} {_text(known.get(name))}, not {_text(value)}:"
+                    f"{address}: this table was begun with {name} {_text(was)}, not {_text(value)}:"
                     " give the same, or another directory"
                 )
                 raise UsageError(msg)
         return now
 
 
-def _require(what: str, values: Sequence[str], known: Sequence[str]) -> None:
-    if len(set(values)) != len(values) or not set(values) <= set(known):
-        msg = f"{what}: expected each at most once, of {', '.join(known)}, found {', '.join(map(repr, values))}"
-        raise UsageError(msg)
+OPTIONAL: Final = ("key", "value", "columns", "headers", "keys", "since", "until")
+"""Settings that a manifest has if they are not the default ones."""
+
+
+def other_type(address: str, name: str, was: object, now: object) -> UsageError:
+    """Return the error of a table with a column that would have another type from now on."""
+    msg = (
+        f"{address}: this table's column {name} has the type {was!s:.200}, and this version makes it {now!s:.200}:"
+        " export to another directory"
+    )
+    return UsageError(msg)
 
 
 def _text(value: object) -> str:
@@ -119,5 +208,5 @@ def _text(value: object) -> str:
         schema = value.get("schema")
         return str(value.get("kind")) if schema is None else f"{value.get('kind')} by the schema {schema['text'][:60]}"
     if value is None:
-        return "bytes"
+        return "as by default"
     return ",".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -48,19 +48,25 @@ class Source:
         return open_partition(self.path, remote=remote)
 
 
-def sources_at(paths: Iterable[str | os.PathLike[str]], topics: Collection[str] | None = None) -> tuple[Source, ...]:
+def sources_at(
+    paths: Iterable[str | os.PathLike[str]],
+    topics: Collection[str] | None = None,
+    partitions: Collection[int] | None = None,
+) -> tuple[Source, ...]:
     """Return the partitions at some paths, by topic and number.
 
     Args:
         paths: of log directories or partition directories.
         topics: to return; None for all.
+        partitions: numbers of those to return; None for all.
 
     Raises:
         UsageError: a path is not such a directory, a partition occurs twice, or a topic or any partition is missing.
     """
     found: dict[TopicPartition, Source] = {}
     for source in (each for path in paths for each in _sources(Path(path))):
-        if topics is not None and source.key[0] not in topics:
+        topic, number = source.key
+        if (topics is not None and topic not in topics) or (partitions is not None and number not in partitions):
             continue
         other = found.setdefault(source.key, source)
         if other is not source:

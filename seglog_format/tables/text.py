@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from base64 import b64encode
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ def unwritable(rows: pa.Table, bytes_as: str) -> dict[int, str]:
     return {
         row: f"{name}: not UTF-8, as which the table holds bytes: {error}"
         for name in ("headers", *BYTES)
+        if name in rows.column_names
         for row, error in _not_utf8(rows.column(name))
     }
 
@@ -98,31 +100,44 @@ class TextFile:
             return {name: self._plain(each) for name, each in value.items()}
         if isinstance(value, (list, tuple)):
             return [self._plain(each) for each in value]
+        if isinstance(value, timedelta):
+            seconds, micros = divmod(abs(value) // timedelta(microseconds=1), 1_000_000)
+            sign = "-" if value < timedelta(0) else ""
+            return f"{sign}{seconds}.{micros:06}".rstrip("0").rstrip(".") + "s"  # as Protobuf writes it in JSON
         return value if value is None or isinstance(value, (str, bool, int, float)) else str(value)
 
-    def _headers(self, headers: list[dict[str, Any]]) -> list[dict[str, str | None]]:
-        return [{name: self._written(each[name]) for name in ("key", "value")} for each in headers]
+    def _headers(self, column: pa.ChunkedArray) -> list[Any]:
+        if pa.types.is_map(column.type):
+            return [{name: self._written(value) for name, value in each} for each in column.to_pylist()]
+        return [
+            [{name: self._written(each[name]) for name in ("key", "value")} for each in headers]
+            for headers in column.to_pylist()
+        ]
 
 
 class JsonFile(TextFile):
     """A file of JSON lines; times are milliseconds since 1970."""
 
     def _text_of(self, rows: pa.Table) -> bytes:
-        number = rows.schema.get_field_index("timestamp")
-        plain = rows.set_column(number, "timestamp", rows.column("timestamp").cast(pa.int64()))
-        lines = (json.dumps(self._line(row), ensure_ascii=False, separators=(",", ":")) for row in plain.to_pylist())
-        return "".join(f"{line}\n" for line in lines).encode()
+        columns = {name: self._column(name, rows.column(name)) for name in rows.column_names}
+        lines = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        texts = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in lines)
+        return "".join(f"{text}\n" for text in texts).encode()
 
-    def _line(self, row: dict[str, Any]) -> dict[str, Any]:
-        text = {name: self._plain(row[name]) for name in BYTES}
-        return row | text | {"headers": self._headers(row["headers"])}
+    def _column(self, name: str, column: pa.ChunkedArray) -> list[Any]:
+        if name == "headers":
+            return self._headers(column)
+        if name == "timestamp":
+            column = column.cast(pa.int64())
+        values = column.to_pylist()
+        return [self._plain(each) for each in values] if name in BYTES else values
 
 
 class CsvFile(TextFile):
     """A CSV file with a line of column names. Headers are a JSON array; null is empty, and empty text is quoted."""
 
     def _text_of(self, rows: pa.Table) -> bytes:
-        for name in (*BYTES, "headers"):
+        for name in {*BYTES, "headers"} & set(rows.column_names):
             number = rows.schema.get_field_index(name)
             rows = rows.set_column(number, name, self._column(name, rows.column(name)))
         written = io.BytesIO()
@@ -131,7 +146,7 @@ class CsvFile(TextFile):
 
     def _column(self, name: str, column: pa.ChunkedArray) -> pa.Array:
         if name == "headers":
-            texts = [json.dumps(self._headers(each), ensure_ascii=False) for each in column.to_pylist()]
+            texts = [json.dumps(each, ensure_ascii=False) for each in self._headers(column)]
             return pa.array(texts, pa.string())
         return pa.array(map(self._cell, column.to_pylist()), pa.string())
 

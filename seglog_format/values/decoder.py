@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seglog_format.errors import UndecodedRecordError, UsageError, WriteError
 from seglog_format.values.schema_decoder import SchemaDecoder, of_schema
-from seglog_format.values.schemas import KINDS, TYPES, SchemaText, schema_of_json
+from seglog_format.values.schemas import KAFKA, KINDS, TIMES_AS, TYPED, TYPES, SchemaText, schema_of_json
 from seglog_format.values.shape import CELL_SIZE, WORK
 from seglog_format.values.undecoded import UndecodedError, reason_for
 from seglog_format.values.wire import id_and_rest
@@ -30,8 +30,9 @@ class Form(NamedTuple):
     Attributes:
         kind: one of `KINDS`.
         schema: the reader's; None for kinds without a schema.
-        message: name of a Protobuf message; None for the first of the schema.
+        message: name of a Protobuf message, None for the first of the schema; or the subject of a kafka column.
         is_plain: whether values have no header of Schema Registry: the reader's schema is also the writer's.
+        times: one of `TIMES_AS`.
         is_chosen: whether the caller gave the schema.
         is_message_found: whether the message is that of a value, and the caller gave none.
     """
@@ -40,13 +41,15 @@ class Form(NamedTuple):
     schema: SchemaText | None = None
     message: str | None = None
     is_plain: bool = False
+    times: str = TYPED
     is_chosen: bool = False
     is_message_found: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Return the form as tables store it."""
+        """Return the form as tables store it, with the type of the column."""
         schema = None if self.schema is None else self.schema.as_json()
-        return {"kind": self.kind, "schema": schema, "message": self.message, "plain": self.is_plain}
+        found = {"kind": self.kind, "schema": schema, "message": self.message, "plain": self.is_plain}
+        return found | ({} if self.times == TYPED else {"times": self.times}) | {"type": str(type_of(self))}
 
     def continued(self, stored: Form | None) -> Form:
         """Return the form for a table that has one: schema and message stay, unless the caller gave others."""
@@ -95,19 +98,25 @@ def stored_form(value: object) -> Form | None:
         return None
     try:
         schema = None if value["schema"] is None else schema_of_json(value["schema"])
-        return Form(value["kind"], schema, value["message"], value["plain"])
+        return Form(value["kind"], schema, value["message"], value["plain"], value.get("times", TYPED))
     except (KeyError, TypeError, ValueError):
         return None
 
 
 class Decoder(Protocol):
-    """Decodes values of one column."""
+    """Decodes values of one column.
+
+    Attributes:
+        takes_keys: whether a value is decoded from the pair of the record's key and the value.
+    """
+
+    takes_keys: bool
 
     @property
     def type(self) -> pa.DataType:
         """Arrow's type of the column."""
 
-    def decode(self, data: bytes) -> Any:  # noqa: ANN401 - decoded objects
+    def decode(self, data: Any) -> Any:  # noqa: ANN401 - decoded objects
         """Decode a value to an object in the form that Arrow accepts.
 
         Raises:
@@ -119,6 +128,7 @@ class TextDecoder:
     """Decodes any text, or JSON, which stays text."""
 
     type: pa.DataType = pa.string()
+    takes_keys = False
 
     def __init__(self, *, is_json: bool) -> None:
         self._is_json = is_json
@@ -154,9 +164,25 @@ def decoder_of(form: Form, schemas: Schemas | None = None) -> Decoder | None:
         return None
     if form.kind in {"string", "json"}:
         return TextDecoder(is_json=form.kind == "json")
+    if form.kind == KAFKA:
+        from seglog_format.values.kafka_topics import KafkaDecoder  # noqa: PLC0415 - of the kinds, one is used
+
+        topic, _, column = (form.message or "").rpartition("-")
+        return KafkaDecoder(topic, has_keys=column == "key")
     _require_libraries(form.kind)
     assert form.schema is not None
-    return SchemaDecoder(form.kind, form.schema, schemas, message=form.message, is_plain=form.is_plain)
+    return SchemaDecoder(form.kind, form.schema, schemas, form.message, form.times, is_plain=form.is_plain)
+
+
+@lru_cache(maxsize=16)
+def type_of(form: Form) -> pa.DataType:
+    """Return the type of a column.
+
+    Raises:
+        UsageError: as `decoder_of`.
+    """
+    decoder = decoder_of(form)
+    return pa.binary() if decoder is None else decoder.type
 
 
 def _require_libraries(kind: str) -> None:
@@ -173,7 +199,7 @@ def _is_installed(name: str) -> bool:
         return False
 
 
-def form_of(
+def form_of(  # noqa: PLR0913 - what decides on a column
     kind: str,
     subject: str,
     schemas: Schemas | None = None,
@@ -181,6 +207,7 @@ def form_of(
     schema: str | None = None,
     message: str | None = None,
     is_plain: bool = False,
+    times: str = TYPED,
 ) -> Form:
     """Return the way to decode a column.
 
@@ -191,17 +218,23 @@ def form_of(
         schema: text of the reader's schema, instead of the subject's.
         message: name of a Protobuf message; by default the first of the schema.
         is_plain: whether values have no header of Schema Registry.
+        times: one of `TIMES_AS`.
 
     Raises:
         UsageError: there is no such kind or no schema.
     """
+    if times not in TIMES_AS:
+        msg = f"times are {' or '.join(TIMES_AS)}, not {times!r}"
+        raise UsageError(msg)
     if kind not in KINDS:
         msg = f"keys and values are decoded as {', '.join(KINDS)}, not {kind!r}"
         raise UsageError(msg)
+    if kind == KAFKA:
+        return Form(kind, message=subject)
     if kind not in TYPES:
         return Form(kind)
     if schema is not None:
-        return Form(kind, SchemaText(TYPES[kind], schema), message, is_plain, is_chosen=True)
+        return Form(kind, SchemaText(TYPES[kind], schema), message, is_plain, times, is_chosen=True)
     found = None if schemas is None else schemas.latest(subject)
     if found is None:
         msg = f"no schema for the subject {subject}: {_where(schemas, subject)}; give a schema as a file"
@@ -209,7 +242,7 @@ def form_of(
     if found.type != TYPES[kind]:
         msg = f"the newest schema of {subject} is of type {found.type}: {kind} does not decode it"
         raise UsageError(msg)
-    return Form(kind, found, message, is_plain)
+    return Form(kind, found, message, is_plain, times)
 
 
 def _where(schemas: Schemas | None, subject: str) -> str:
@@ -222,7 +255,7 @@ def _where(schemas: Schemas | None, subject: str) -> str:
     return "the topic _schemas has none"
 
 
-def value_decoder(
+def value_decoder(  # noqa: PLR0913 - as `form_of`
     kind: str,
     subject: str = "",
     schemas: Schemas | None = None,
@@ -230,18 +263,20 @@ def value_decoder(
     schema: str | None = None,
     message: str | None = None,
     is_plain: bool = False,
+    times: str = TYPED,
 ) -> Decoder:
     """Return a decoder of keys or values for `Partition.scan`.
 
     Needs the extra ``decode``.
 
     Args:
-        kind: ``string``, ``json``, ``avro``, ``json-schema`` or ``protobuf``.
-        subject: its newest schema is the reader's; such as ``orders-value``.
+        kind: ``string``, ``json``, ``avro``, ``json-schema`` or ``protobuf``; or ``kafka`` for Kafka's own topics.
+        subject: its newest schema is the reader's; such as ``orders-value``, or ``__consumer_offsets-value``.
         schemas: those that values were written by, from `read_schemas`.
         schema: text of the reader's schema, instead of the subject's.
         message: name of a Protobuf message; by default the first of the schema.
         is_plain: whether values have no header of Schema Registry: they were written by ``schema``.
+        times: ``typed`` for columns of times, or ``written``: Protobuf's as seconds and nanoseconds, JSON's as text.
 
     Raises:
         UsageError: there is no such kind or schema, or a library is not installed.
@@ -252,7 +287,8 @@ def value_decoder(
         ...     log.scan(["offset", "value"], value=value_decoder("json")).schema.field("value").type
         DataType(string)
     """
-    found = decoder_of(form_of(kind, subject, schemas, schema=schema, message=message, is_plain=is_plain), schemas)
+    form = form_of(kind, subject, schemas, schema=schema, message=message, is_plain=is_plain, times=times)
+    found = decoder_of(form, schemas)
     if found is None:
         msg = "bytes need no decoder"
         raise UsageError(msg)
@@ -278,13 +314,30 @@ class Failure(NamedTuple):
     reason: str
 
 
-def decoded(decoder: Decoder, column: pa.Array | pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[Failure]]:
-    """Return a column of decoded values, and the failures; a value that does not decode is null."""
+def decoded(
+    decoder: Decoder, column: pa.Array | pa.ChunkedArray, keys: pa.Array | pa.ChunkedArray | None = None
+) -> tuple[pa.ChunkedArray, list[Failure]]:
+    """Return a column of decoded values, and the failures; a value that does not decode is null.
+
+    Args:
+        decoder: of the column.
+        column: of bytes.
+        keys: of the same records, if the decoder takes keys.
+
+    Raises:
+        UsageError: the decoder takes keys, and there are none.
+    """
+    if decoder.takes_keys and keys is None:
+        msg = "values of Kafka's own topics are decoded by their keys: also read the column key"
+        raise UsageError(msg)
+    given = column.to_pylist()
     failures: list[Failure] = []
     pieces: list[pa.Array] = []
     values: list[Any] = []
     cells = 0
-    for row, data in enumerate(column.to_pylist()):
+    if keys is not None and decoder.takes_keys:
+        given = list(zip(keys.to_pylist(), given, strict=True))
+    for row, data in enumerate(given):
         value, reason = (None, None) if data is None else _decoded(decoder, data)
         values.append(value)
         if reason is not None:
@@ -361,8 +414,9 @@ def with_decoded(
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in reader:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            keys = columns.get("key")
             for name, decoder in decoders.items():
-                column, failures = decoded(decoder, columns[name])
+                column, failures = decoded(decoder, columns[name], keys)
                 columns[name] = column.combine_chunks()
                 for failure in failures:
                     _handle(f"offset {columns[OFFSET][failure.row]}: {name}: {failure.reason}", on_undecoded)

@@ -11,7 +11,9 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT7, specification_with
 
 from seglog_format.values.json_checks import checker
+from seglog_format.values.schemas import TYPED
 from seglog_format.values.shape import JSON_TEXT, MAX_DEPTH, PLAIN_TEXT, Shape, Visits, list_of, struct_of
+from seglog_format.values.times import JSON_TIMES
 from seglog_format.values.undecoded import UndecodedError
 
 if TYPE_CHECKING:
@@ -29,14 +31,18 @@ class JsonSchemaDecoder:
         shape: of the column.
     """
 
-    def __init__(self, reader: SchemaText) -> None:
+    def __init__(self, reader: SchemaText, times: str = TYPED) -> None:
         """Prepare for a reader's schema.
+
+        Args:
+            reader: the schema.
+            times: one of `TIMES_AS`.
 
         Raises:
             Exception: of any class, for text that is not a JSON Schema.
         """
         parsed = _parsed(reader)
-        self.shape = _Shapes().shape(parsed.schema, parsed.registry.resolver(), 0)
+        self.shape = _Shapes(times).shape(parsed.schema, parsed.registry.resolver(), 0)
 
     def prepared(self, writer: SchemaText, *, is_plain: bool) -> Callable[[bytes], Any]:  # noqa: ARG002 - of all kinds
         """Return the function that decodes values of a writer's schema to objects in the form that Arrow accepts.
@@ -127,7 +133,8 @@ OPAQUE: Final = frozenset({"definitions", "$defs", "enum", "default", "const"})
 class _Shapes:
     """Makes shapes of schemas. Types that contain themselves, or are nested too deeply, are JSON as text."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: str) -> None:
+        self._times = JSON_TIMES if times == TYPED else {}
         self._visits = Visits()
         self._referred = Visits(MAX_REFERRED)
         self._recursive: dict[int, bool] = {}
@@ -159,7 +166,10 @@ class _Shapes:
             return _checked(struct_of({name: self.shape(each, resolver, depth + 1) for name, each in properties}), dict)
         if kinds == ["array"] and isinstance(schema.get("items"), dict):
             return _checked(list_of(self.shape(schema["items"], resolver, depth + 1)), list)
-        return _choice([SCALARS.get(kind, JSON_TEXT) for kind in kinds])
+        text = SCALARS["string"]
+        if isinstance(schema.get("format"), str):
+            text = self._times.get(schema["format"], text)
+        return _choice([text if kind == "string" else SCALARS.get(kind, JSON_TEXT) for kind in kinds])
 
     def _is_recursive(self, schema: Any, resolver: Resolver[Any]) -> bool:  # noqa: ANN401 - as above
         """Return whether a type contains itself, directly or through others."""
@@ -210,7 +220,7 @@ def _choice(shapes: list[Shape]) -> Shape:
     """Return the shape of a choice: that which all alternatives have; else plain text if no alternative has parts."""
     if shapes and all(shape is shapes[0] for shape in shapes):
         return shapes[0]
-    scalars = {id(shape) for shape in (*SCALARS.values(), PLAIN_TEXT)}
+    scalars = {id(shape) for shape in (*SCALARS.values(), *JSON_TIMES.values(), PLAIN_TEXT)}
     return PLAIN_TEXT if shapes and all(id(shape) in scalars for shape in shapes) else JSON_TEXT
 
 
@@ -225,15 +235,29 @@ def _checked(shape: Shape, *kinds: type) -> Shape:
 
 
 def _integer(value: float) -> int:
-    if value != int(value):
-        msg = f"the reader's schema expects an integer, found {value}"
+    if value != int(value) or int(value) not in INT64:
+        msg = f"the reader's schema expects an integer of 64 bits, found {str(value)[:MAX_NUMBER]}"
         raise UndecodedError(msg)
     return int(value)
 
 
+def _number(value: float) -> float:
+    if isinstance(value, int) and value not in EXACT and (value not in DOUBLES or int(float(value)) != value):
+        msg = f"the reader's schema expects a number of 64 bits, found {str(value)[:MAX_NUMBER]}"
+        raise UndecodedError(msg)
+    return float(value)
+
+
+INT64: Final = range(-(2**63), 2**63)
+EXACT: Final = range(-(2**53), 2**53 + 1)
+"""Integers that a number of 64 bits holds, each of them; beyond, it holds some."""
+DOUBLES: Final = range(-(2**1023), 2**1023)
+"""Integers that do not overflow such a number."""
+
+
 SCALARS: Final = {
     "integer": _checked(Shape(pa.int64(), _integer), int, float),
-    "number": _checked(Shape(pa.float64(), float), float, int),
+    "number": _checked(Shape(pa.float64(), _number), float, int),
     "string": _checked(Shape(pa.string()), str),
     "boolean": _checked(Shape(pa.bool_()), bool),
 }

@@ -7,6 +7,7 @@ import binascii
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,7 +21,9 @@ from google.protobuf.message_factory import GetMessageClass
 
 from seglog_format.errors import UsageError
 from seglog_format.storage.protoc import compiled
-from seglog_format.values.shape import MAX_DEPTH, WORK, Shape, Visits, list_of, text_of, width_of
+from seglog_format.values.schemas import TYPED
+from seglog_format.values.shape import MAX_DEPTH, WORK, Shape, Visits, fields_of, list_of, text_of
+from seglog_format.values.times import PROTOBUF_TIMES
 from seglog_format.values.undecoded import UndecodedError
 from seglog_format.values.wire import indexes_and_rest
 
@@ -70,12 +73,13 @@ class ProtobufDecoder:
         shape: of the column.
     """
 
-    def __init__(self, reader: SchemaText, message: str | None = None) -> None:
+    def __init__(self, reader: SchemaText, message: str | None = None, times: str = TYPED) -> None:
         """Prepare for a reader's schema.
 
         Args:
             reader: the schema.
             message: name of the message that the column holds; by default the first of the file.
+            times: one of `TIMES_AS`.
 
         Raises:
             UsageError: the schema has no such message.
@@ -83,7 +87,7 @@ class ProtobufDecoder:
         """
         self._message = _named(file_of(reader), message)
         self._class: Any = GetMessageClass(self._message)
-        self.shape = _Shapes().shape(self._message, ())
+        self.shape = _Shapes(times).shape(self._message, ())
 
     def prepared(self, writer: SchemaText, *, is_plain: bool) -> Callable[[bytes], Any]:
         """Return the function that decodes values of a writer's schema to objects in the form that Arrow accepts.
@@ -250,7 +254,8 @@ def _well_known() -> list[FileDescriptorProto]:
 class _Shapes:
     """Makes shapes of messages. Messages that contain themselves, or are nested too deeply, are JSON as text."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: str) -> None:
+        self._times = times
         self._visits = Visits()
 
     def shape(self, message: Descriptor, above: tuple[str, ...]) -> Shape:
@@ -264,16 +269,7 @@ class _Shapes:
             return Shape(pa.string(), _as_text)
         inside = (*above, message.full_name)
         fields = [(field, self._field(field, inside)) for field in message.fields]
-        kind = pa.struct([pa.field(field.name, shape.type) for field, shape in fields])
-        plans = [(field.name, field.has_presence, shape) for field, shape in fields]
-
-        def change(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a message of any type
-            return {
-                name: None if has_presence and not value.HasField(name) else shape.of(getattr(value, name))
-                for name, has_presence, shape in plans
-            }
-
-        return Shape(kind, change, width_of([shape for _, shape in fields]))
+        return fields_of([(field.name, shape, _value_of(field)) for field, shape in fields])
 
     def _field(self, field: FieldDescriptor, above: tuple[str, ...]) -> Shape:
         kind = field.message_type
@@ -290,6 +286,8 @@ class _Shapes:
 
     def _single(self, field: FieldDescriptor, above: tuple[str, ...]) -> Shape:
         self._visits.add()
+        if self._times == TYPED and field.message_type is not None and field.message_type.full_name in PROTOBUF_TIMES:
+            return PROTOBUF_TIMES[field.message_type.full_name]
         if field.message_type is not None and field.message_type.full_name in WRAPPERS:
             return Shape(SCALARS[field.message_type.fields_by_name["value"].type], _wrapped)
         if field.message_type is not None:
@@ -298,6 +296,12 @@ class _Shapes:
             names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
             return Shape(pa.string(), lambda number: names.get(number, str(number)))
         return Shape(SCALARS[field.type])
+
+
+def _value_of(field: FieldDescriptor) -> Callable[[Any], Any]:
+    """Return the function that gets the value of a field, or null if it has none, from a message."""
+    name, of_name = field.name, attrgetter(field.name)
+    return (lambda message: of_name(message) if message.HasField(name) else None) if field.has_presence else of_name
 
 
 def _wrapped(value: Any) -> Any:  # noqa: ANN401 - a wrapper of any type

@@ -47,10 +47,20 @@ class SchemaDecoder:
 
     Attributes:
         type: of the column.
+        takes_keys: as of `Decoder`.
     """
 
+    takes_keys = False
+
     def __init__(
-        self, kind: str, schema: SchemaText, schemas: Schemas | None, *, message: str | None, is_plain: bool
+        self,
+        kind: str,
+        schema: SchemaText,
+        schemas: Schemas | None,
+        message: str | None,
+        times: str,
+        *,
+        is_plain: bool,
     ) -> None:
         """Prepare for a reader's schema.
 
@@ -59,6 +69,7 @@ class SchemaDecoder:
             schema: of the reader.
             message: name of the message, for Protobuf.
             is_plain: whether values have no header of a serializer.
+            times: one of `TIMES_AS`.
             schemas: of the registry; None to use the reader's schema for each value.
 
         Raises:
@@ -68,7 +79,7 @@ class SchemaDecoder:
         self._reader = schema
         self._schemas = schemas
         try:
-            self._kind = of_schema(lambda: _by_kind(kind, schema, message))
+            self._kind = of_schema(lambda: _by_kind(kind, schema, message, times))
         except UndecodedError as error:
             msg = f"the reader's schema: {error}"
             raise UsageError(msg) from error
@@ -136,16 +147,16 @@ def of_schema(make: Callable[[], T]) -> T:
         raise UndecodedError(reason_for(error)) from error
 
 
-def _by_kind(kind: str, schema: SchemaText, message: str | None) -> SchemaKind:
+def _by_kind(kind: str, schema: SchemaText, message: str | None, times: str) -> SchemaKind:
     if kind == "avro":
         return AvroDecoder(schema)
     if kind == "json-schema":
         from seglog_format.values.json_schema import JsonSchemaDecoder  # noqa: PLC0415 - of the kinds, one is used
 
-        return JsonSchemaDecoder(schema)
+        return JsonSchemaDecoder(schema, times)
     from seglog_format.values.protobuf import ProtobufDecoder  # noqa: PLC0415 - of the kinds, one is used
 
-    return ProtobufDecoder(schema, message)
+    return ProtobufDecoder(schema, message, times)
 
 
 # -- Avro values as columns --------------------------------------------------------------------------------------------

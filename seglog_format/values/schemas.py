@@ -12,8 +12,14 @@ if TYPE_CHECKING:
 
 TYPES: Final = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}
 """Types of schemas, by the kinds of keys and values that need a schema."""
-KINDS: Final = ("bytes", "string", "json", *TYPES)
+KAFKA: Final = "kafka"
+OF_ONE_TOPIC: Final = (*TYPES, KAFKA)
+"""Kinds whose columns are those of one topic."""
+KINDS: Final = ("bytes", "string", "json", *OF_ONE_TOPIC)
 """The ways to decode keys and values."""
+TYPED: Final = "typed"
+TIMES_AS: Final = (TYPED, "written")
+"""Whether times of Protobuf and JSON become columns of times, or stay numbers and text as they were written."""
 DEFAULT_TYPE: Final = "AVRO"
 """The type of a schema whose record names no type."""
 

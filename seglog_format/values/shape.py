@@ -136,13 +136,27 @@ def width_of(shapes: list[Shape]) -> int:
 
 def struct_of(fields: dict[str, Shape]) -> Shape:
     """Return the shape of an object with the given fields; a missing field is null."""
-    parts = tuple(fields.items())
+    return fields_of([(name, shape, _item(name)) for name, shape in fields.items()])
 
-    def change(value: dict[str, Any]) -> dict[str, Any]:
-        return {name: shape.of(value.get(name)) for name, shape in parts}
 
-    width = width_of(list(fields.values()))
-    return Shape(pa.struct([pa.field(name, shape.type) for name, shape in parts]), change, width)
+def _item(name: str) -> Callable[[Any], Any]:
+    return lambda value: value.get(name)
+
+
+def fields_of(parts: list[tuple[str, Shape, Callable[[Any], Any]]]) -> Shape:
+    """Return the shape of an object with fields, each with its name, its shape, and how an object gives its value."""
+
+    def change(value: Any) -> dict[str, Any]:  # noqa: ANN401 - decoded objects
+        name, found = "", {}
+        try:
+            for name, shape, value_of in parts:
+                found[name] = shape.of(value_of(value))
+        except UndecodedError as error:
+            raise error.inside(name) from None
+        return found
+
+    kind = pa.struct([pa.field(name, shape.type) for name, shape, _ in parts])
+    return Shape(kind, change, width_of([shape for _, shape, _ in parts]))
 
 
 def list_of(items: Shape) -> Shape:

@@ -9,7 +9,21 @@ MAX_REASON: Final = 200
 
 
 class UndecodedError(Exception):
-    """The bytes do not match the schema. Callers of the package get the reason as text."""
+    """The bytes do not match the schema. Callers of the package get the reason as text.
+
+    Attributes:
+        path: names of the fields that the value is in, with dots between; empty for the whole value.
+    """
+
+    path = ""
+
+    def inside(self, name: str) -> UndecodedError:
+        """Return the error of a field for the value that the field is in."""
+        self.path = f"{name}.{self.path}".rstrip(".")
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.path}: {super().__str__()}" if self.path else super().__str__()
 
 
 def reason_for(error: Exception) -> str:

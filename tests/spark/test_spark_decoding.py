@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -17,14 +17,17 @@ pytest.importorskip("numba")
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+from helpers.support import FIXTURES
 from helpers.walking import each_of
 from pyspark.errors import AnalysisException
 
 from proofs.spark.readers import struct_type, table_of
+from proofs.unpacking import unpack_archive
 from seglog_format import PartitionWriter, export, new_record
 from seglog_format.errors import UsageError
 from seglog_format.spark import SeglogDataSource, plan_ranges
 from seglog_format.spark.executing import ReadError
+from seglog_format.types import RecordHeader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -222,6 +225,34 @@ def test_json_and_protobuf(tmp_path: Path) -> None:
         read(tmp_path / "plain", valueAs="json")
 
 
+def test_headers_are_a_map_if_asked(tmp_path: Path) -> None:
+    pairs: list[list[tuple[bytes, bytes | None]]] = [[], [(b"a", b"1"), (b"b", None)], [(b"a", b"1"), (b"a", b"2")]]
+    with PartitionWriter(tmp_path / "orders-0") as writer:
+        writer.append([new_record(headers=[RecordHeader(*pair) for pair in each]) for each in pairs])
+    options = {"headersAs": "map", "columns": "offset,headers"}
+    with pytest.raises(ReadError, match="offset 2: headers: a map has each key once, found 'a' twice"):
+        read(tmp_path, **options)
+    found = read(tmp_path, **options, mode="dropcorrupt")
+    assert found.column("headers").to_pylist() == [None, [("a", b"1"), ("b", None)]]
+    marked = read(tmp_path, headersAs="map", includeHeaders="true", mode="permissive").to_pylist()
+    assert [row["headers"] is None for row in marked] == [True, False, True]
+    assert [row["_corrupt"] is None for row in marked] == [True, True, False]
+    (planned,) = plan_ranges(tmp_path, headersAs="map", mode="dropcorrupt")
+    assert [batch.num_rows for batch in planned.read("headers")] == [2]
+
+
+def test_topics_of_kafka_are_typed_rows(tmp_path: Path) -> None:
+    unpack_archive(FIXTURES / "coordinators" / "4.4.0" / "files.tar.gz", tmp_path)
+    options = {"subscribe": "__consumer_offsets", "keyAs": "kafka", "valueAs": "kafka"}
+    table = read(tmp_path, **options, columns="key,value")
+    rows = [row for row in table.to_pylist() if row["key"]["type"] == "offsetCommit" and row["value"] is not None]
+    assert {row["key"]["offsetCommit"]["topic"] for row in rows}
+    assert min(row["value"]["offsetCommit"]["offset"] for row in rows) >= 0
+    assert read(tmp_path, **options, columns="value").column(0).to_pylist() == table.column("value").to_pylist()
+    with pytest.raises(UsageError, match="have several: subscribe to one topic"):
+        read(tmp_path, **{**options, "subscribe": "__consumer_offsets,__transaction_state"})
+
+
 def test_records_that_do_not_decode_are_treated_as_the_mode_says(
     orders: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -289,3 +320,17 @@ def test_what_cannot_be_decoded_is_refused_before_a_task_runs(
     }
     with pytest.raises(UsageError, match=message):
         SeglogDataSource(given).schema()
+
+
+@pytest.mark.xdist_group("spark")
+def test_times_of_protobuf_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    proto = """syntax = "proto3"; import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto";
+    message T { google.protobuf.Timestamp at = 1; google.protobuf.Duration took = 2; }"""
+    write(tmp_path / "orders-0", b"\x0a\x05\x08\x01\x10\x88\x27" + b"\x12\x02\x08\x02", b"\x0a\x02\x10\x07")
+    reader = spark.read.format("seglog").options(valueAs="protobuf", valueSchema=proto, valueIsPlain="true")
+    frame = reader.option("columns", "value").option("mode", "dropcorrupt").load(str(tmp_path))
+    assert frame.schema.simpleString() == "struct<value:struct<at:timestamp,took:interval day to second>>"
+    found = frame.selectExpr("unix_micros(value.at)", "value.took").collect()
+    assert [tuple(row) for row in found] == [(1_000_005, timedelta(seconds=2))]
+    whole = reader.option("columns", "value").option("times", "written").load(str(tmp_path))
+    assert [row[0] for row in whole.select("value.at.nanos").collect()] == [5000, 7]

@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_spark_reads_every_field(kind: str, topics: Path, tmp_path: Path, spark: SparkSession) -> None:
-    export(topics, tmp_path / "out", topics=[f"orders-{kind}"], value=kind)
+    export(topics, tmp_path / "out", topics=[f"orders-{kind}"], value=kind, times="written")
     rows = spark.read.parquet(str(tmp_path / "out")).orderBy("offset")
     if kind == "avro":  # a moment, which Python would show in its own time zone
         rows = rows.withColumn("value", f.col("value").withField("at", f.unix_millis("value.at")))

@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from helpers.spark_partitions import START_MS, partition
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from proofs.spark.readers import read, struct_type
 from seglog_format import LogConfig, PartitionWriter, new_record, walk
@@ -25,6 +24,7 @@ from seglog_format.spark.executing import ReadError, batches_of
 from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.following import DataLossError, Follower
 from seglog_format.spark.options import parse_stream_options
+from seglog_format.spark.source_parts import arrow_schema_of
 from seglog_format.spark.streaming import stream_reader
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def follower(path: Path, **options: str) -> Follower:
 
 def step(of: Follower, start: Offsets, end: Offsets) -> list[tuple[int, int]]:
     """Partition and offset of what a step reads."""
-    arrow = to_arrow_schema(struct_type(projection("partition", "offset")), timezone="UTC")
+    arrow = arrow_schema_of(struct_type(projection("partition", "offset")))
     return sorted(
         (row["partition"], row["offset"])
         for task in of.tasks(start, end)
@@ -188,7 +188,7 @@ def batch_query(root: Path, mode: str) -> list[tuple[int, str | None]]:
 def streamed(of: Follower, *, rows: int | None) -> list[tuple[int, str | None]]:
     """Return the same, of a stream that ends when nothing is left."""
     names = ("offset", "_corrupt") if of.options.mode == "permissive" else ("offset",)
-    arrow = to_arrow_schema(struct_type(projection(*names)), timezone="UTC")
+    arrow = arrow_schema_of(struct_type(projection(*names)))
     start: Offsets = {}
     seen: list[tuple[int, str | None]] = []
     latest = of.latest()
@@ -304,7 +304,7 @@ class TestLoss:
         tasks = of.tasks({}, of.latest())
         log = next(directory.glob("*.log"))
         log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
-        arrow = to_arrow_schema(struct_type(projection("offset")), timezone="UTC")
+        arrow = arrow_schema_of(struct_type(projection("offset")))
         with pytest.raises(ReadError, match="was cut back: it ends at offset 10, and had reached 30"):
             list(batches_of(tasks[0], arrow, of.options, EVERYTHING))
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seglog_format.log.entry_table import EntryTable
     from seglog_format.log.gaps import Gap, GapKind
     from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex, TxnIndexSearchResult
-    from seglog_format.log.listing import LogDirectoryListing, NamedFile, PartitionEntry, PartitionListing, SegmentFiles
+    from seglog_format.log.listing import NamedFile, PartitionEntry, PartitionListing, SegmentFiles
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Fetch
     from seglog_format.log.remote_store import KnowsTiered, RemoteCopies, RemoteOffsets, RemoteStore
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from seglog_format.tier.chunked_bytes import ChunkCache
     from seglog_format.tier.keys import KeyRing
     from seglog_format.tier.layout import ObjectReader, OpenedSegment, SegmentFacts, StoredObject, TierLayout
-    from seglog_format.tier.local_layout import LocalTierLayout
+    from seglog_format.tier.layouts import LocalTierLayout
     from seglog_format.tier.local_metadata import LocalMetadataTopic
     from seglog_format.tier.records import RemotePartitionId, RemoteSegmentId
     from seglog_format.tier.remote_store import RemoteTier
@@ -148,7 +148,6 @@ __all__ = [
     "LocalTierLayout",
     "LogDirectories",
     "LogDirectory",
-    "LogDirectoryListing",
     "LogFile",
     "LogSegment",
     "LogStorage",
@@ -266,7 +265,7 @@ _LAZY: Final = LazyNames(
         "log.directory": ("LogDirectories", "LogDirectory"),
         "log.entry_table": ("EntryTable",),
         "log.gaps": ("Gap", "GapKind"),
-        "log.listing": ("LogDirectoryListing", "NamedFile", "PartitionEntry", "PartitionListing", "SegmentFiles"),
+        "log.listing": ("NamedFile", "PartitionEntry", "PartitionListing", "SegmentFiles"),
         "log.index_file": ("OffsetIndex", "TimeIndex", "TransactionIndex", "TxnIndexSearchResult"),
         "log.partition": ("Partition",),
         "log.remote_store": ("KnowsTiered", "RemoteCopies", "RemoteOffsets", "RemoteStore"),
@@ -315,7 +314,7 @@ _LAZY: Final = LazyNames(
         "tier.records": ("RemotePartitionId", "RemoteSegmentId"),
         "tier.keys": ("KeyRing",),
         "tier.layout": ("ObjectReader", "OpenedSegment", "SegmentFacts", "StoredObject", "TierLayout"),
-        "tier.local_layout": ("LocalTierLayout",),
+        "tier.layouts": ("LocalTierLayout",),
         "tier.local_metadata": ("LocalMetadataTopic",),
         "tier.remote_store": ("RemoteTier",),
         "tier.stored_segment": ("LogFile", "SmallFile", "StoredSegment"),

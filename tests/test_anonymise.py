@@ -20,8 +20,7 @@ from seglog_format.cli.main import run
 from seglog_format.codec.decode import checksum_is_valid, decode_unverified
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location, UsageError
-from seglog_format.generation.anonymise import anonymise
-from seglog_format.generation.anonymous_files import QUORUM_FIELDS
+from seglog_format.generation.anonymise import QUORUM_FIELDS, anonymise
 from seglog_format.generation.generate import generate
 from seglog_format.generation.pseudonyms import PUBLIC_NAMES, Pseudonyms
 from seglog_format.generation.seeded_random import SeededRandom

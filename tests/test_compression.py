@@ -32,7 +32,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress, trailing_size
-from seglog_format.codec.reference.containers import BY_DECLARATION
+from seglog_format.codec.reference.decoders import CONTAINERS
 from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError
 from seglog_format.schema import compression as schema
 from seglog_format.schema.fields import layout
@@ -58,7 +58,7 @@ END_MARK = bytes(4)
 def by_both(call: Callable[..., Any], codec: int, data: bytes | memoryview, **options: Any) -> Any:  # noqa: ANN401
     """Read the headers by their declarations and by the plain loops, which have to agree."""
     ask = partial(call, codec, data, at=AT, **options)
-    assert answer(partial(ask, headers=BY_DECLARATION)) == answer(ask)
+    assert answer(partial(ask, headers=CONTAINERS)) == answer(ask)
     return ask()
 
 

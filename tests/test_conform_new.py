@@ -12,7 +12,7 @@ from helpers.support import REPOSITORY
 from seglog_conformance.parts import part
 from seglog_conformance.registry import read_adapter
 
-from seglog_format.cli.conform_new import LANGUAGES
+from seglog_format.cli.conform import LANGUAGES
 from seglog_format.cli.main import seglog
 from seglog_format.errors import UsageError
 

@@ -23,8 +23,8 @@ from helpers.node_support import need_browser, need_node, serving
 from helpers.support import REPOSITORY, bundled, bundled_cases
 
 from seglog_format.checks import verify
-from seglog_format.cli import explorer_server
-from seglog_format.cli.explorer_server import ExplorerServer
+from seglog_format.cli import explorer
+from seglog_format.cli.explorer import ExplorerServer
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_offset_checkpoint
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
@@ -421,7 +421,7 @@ def test_the_command_opens_the_samples_of_the_site(browser: str, tmp_path: Path)
 
 
 def test_the_command_ends_when_no_page_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explorer_server, "START_SECONDS", 0.2)
+    monkeypatch.setattr(explorer, "START_SECONDS", 0.2)
     with ExplorerServer({}, 0, rest_seconds=0.2) as server:
         begin = time.monotonic()
         server.serve_until_closed()

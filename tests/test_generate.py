@@ -20,7 +20,8 @@ from seglog_format.checks.verify import verify
 from seglog_format.cli.main import run
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import UsageError
-from seglog_format.generation import draws, likeness, stream_writer
+from seglog_format.generation import draws, likeness
+from seglog_format.generation import generate as writing
 from seglog_format.generation import recipe_model as recipes
 from seglog_format.generation.generate import generate
 from seglog_format.generation.likeness import recipe_like
@@ -190,7 +191,7 @@ def test_uncompressed_bytes_are_always_the_same(made: tuple[str, GeneratedLog]) 
 
 def test_version_2_needs_no_extra_for_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draws._mixer.cache_clear()
-    for module in (draws, stream_writer):
+    for module in (draws, writing):
         monkeypatch.setattr(module, "is_installed", lambda: False)
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert digest(generate(committed("columns"), tmp_path / "data").path) == DIGESTS["columns"]

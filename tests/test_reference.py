@@ -27,9 +27,7 @@ from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.plain.containers import PLAIN
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
 from seglog_format.codec.record_stream import KEPT_RECORDS
-from seglog_format.codec.reference.containers import BY_DECLARATION as CONTAINERS
-from seglog_format.codec.reference.control_records import BY_DECLARATION as CONTROLS
-from seglog_format.codec.reference.decoders import declared
+from seglog_format.codec.reference.decoders import CONTAINERS, CONTROLS, declared
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex

@@ -120,8 +120,7 @@ LATER = (
     "codec.plain.messages",
     "codec.plain.containers",
     "codec.plain.control_records",
-    "codec.plain.producer_snapshot",
-    "codec.plain.transaction_index",
+    "codec.plain.side_files",
     "record_model",
 )
 

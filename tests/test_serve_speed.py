@@ -20,13 +20,13 @@ from proofs.serve.client import API_VERSIONS, FETCH, Client
 from seglog_format.codec.build import build_batch, new_record, with_offset
 from seglog_format.codec.encode import encode_batch
 from seglog_format.log.partition import open_partition
-from seglog_format.serve import api_fetch, apis, served_partition
+from seglog_format.serve import api_fetch, served_partition, server
 from seglog_format.serve.api_fetch import Answer, PartitionAnswer, TopicAnswer
-from seglog_format.serve.apis import APIS
 from seglog_format.serve.fetched import LogRange
 from seglog_format.serve.kept_window import DROP_SIZE
 from seglog_format.serve.request_queue import RequestQueue
 from seglog_format.serve.schemas import UnreadableRequestError, read_counted, request_type, write_entity
+from seglog_format.serve.server import APIS
 from seglog_format.state.config import LogConfig
 from seglog_format.storage.byte_source import Window
 from seglog_format.writing.writer import PartitionWriter
@@ -218,9 +218,9 @@ def test_one_thread_takes_all_as_long_as_it_gets_on() -> None:
 
 
 def test_a_request_that_takes_long_is_in_nobody_elses_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    may_end, real = Event(), apis._loaded("apis", "api_versions")
+    may_end, real = Event(), server._loaded("server", "api_versions")
     with serving(segs()) as served, served.client() as slow, served.client() as other:
-        monkeypatch.setattr(apis, "_loaded", lambda *_: lambda *call: may_end.wait(SECONDS) and real(*call))
+        monkeypatch.setattr(server, "_loaded", lambda *_: lambda *call: may_end.wait(SECONDS) and real(*call))
         slow.send(API_VERSIONS, 0)
         time.sleep(0.05)
         monkeypatch.undo()

@@ -14,8 +14,7 @@ from helpers.tier_cases import TierCase, tier_case
 from seglog_format import open_partition, open_tier
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError
-from seglog_format.tier.layouts import ENTRY_POINTS, layout_named, layout_names
-from seglog_format.tier.local_layout import LocalTierLayout
+from seglog_format.tier.layouts import ENTRY_POINTS, LocalTierLayout, layout_named, layout_names
 
 if TYPE_CHECKING:
     from pathlib import Path

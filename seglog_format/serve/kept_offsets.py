@@ -2,22 +2,87 @@
 
 from __future__ import annotations
 
+import json
 import time
 from threading import Condition, Lock, Thread
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from seglog_format.codec.checksum import crc32c
 from seglog_format.serve.committed import Committed, CommittedOffsets
-from seglog_format.serve.group_file import BrokenStateError, StoredGroup, groups_in
 from seglog_format.storage.files import LocalFiles, replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from kio.schema.errors import ErrorCode
 
     from seglog_format.serve.cold_groups import OffsetsByGroup
+    from seglog_format.serve.committed import GroupOffsets
     from seglog_format.serve.limits import Limits
+
+
+# -- the file of committed offsets: a line of JSON for each group, and a last line with a checksum --------------------
+
+
+VERSION: Final = 1
+FORMAT: Final = "seglog-serve-groups"
+HEAD: Final = json.dumps({"format": FORMAT, "version": VERSION}).encode() + b"\n"
+
+
+class BrokenStateError(Exception):
+    """The file is damaged."""
+
+
+class StoredGroup(NamedTuple):
+    """A group as it was stored."""
+
+    group_id: str
+    used_at: float
+    offsets: dict[tuple[str, int], Committed]
+
+
+def group_line(group_id: str, group: GroupOffsets) -> bytes:
+    """Encode one group as a line."""
+    offsets = [
+        [topic, partition, each.offset, each.metadata, each.leader_epoch]
+        for (topic, partition), each in group.offsets.items()
+    ]
+    return json.dumps({"group": group_id, "usedMs": int(group.used_at * 1000), "offsets": offsets}).encode() + b"\n"
+
+
+def whole_file(lines: Iterable[bytes]) -> bytes:
+    """Join the lines of all groups, the least recently used first, and add the last line."""
+    body = b"".join((HEAD, *lines))
+    return body + json.dumps({"end": True, "crc32c": crc32c(body)}).encode() + b"\n"
+
+
+def groups_in(data: bytes) -> list[StoredGroup]:
+    """Parse the groups of a file.
+
+    Raises:
+        BrokenStateError: the file is damaged, or of another program.
+    """
+    try:
+        body, last = data[: data.rindex(b"\n", 0, -1) + 1], data[data.rindex(b"\n", 0, -1) + 1 :]
+        is_whole = data.startswith(HEAD) and json.loads(last) == {"end": True, "crc32c": crc32c(body)}
+        if not is_whole:
+            msg = "its first or last line, or its checksum, is wrong"
+            raise BrokenStateError(msg)
+        return [_group(json.loads(line)) for line in body[len(HEAD) :].splitlines()]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise BrokenStateError(str(error)) from error
+
+
+def _group(stored: dict[str, Any]) -> StoredGroup:
+    offsets = {
+        (str(topic), int(partition)): Committed(int(offset), str(metadata), int(epoch))
+        for topic, partition, offset, metadata, epoch in stored["offsets"]
+    }
+    return StoredGroup(str(stored["group"]), int(stored["usedMs"]) / 1000, offsets)
+
+
+# -- the committed offsets in memory ----------------------------------------------------------------------------------
 
 
 class KeptOffsets:
@@ -67,8 +132,6 @@ class KeptOffsets:
 
     def _content(self) -> bytes:
         """Return the file of all groups; encode only groups that have changed."""
-        from seglog_format.serve.group_file import group_line, whole_file  # noqa: PLC0415 - as above
-
         with self._lock:
             lines = {}
             for group_id, group in self._committed:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from itertools import cycle
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kio.schema.errors import ErrorCode
 
-from seglog_format.serve.apis import API_VERSIONS, APIS, versions
 from seglog_format.serve.arrivals import Arrivals
 from seglog_format.serve.budget import Budget
 from seglog_format.serve.calls import Address, Call, Services
@@ -38,6 +38,64 @@ if TYPE_CHECKING:
     from seglog_format.serve.slices import Chunk
     from seglog_format.serve.wire import Envelope
     from seglog_format.serve.writing import Writers
+
+
+# -- the supported APIs and versions, and the functions that answer them ----------------------------------------------
+
+
+API_VERSIONS: Final = 18
+
+
+class Api(NamedTuple):
+    """An API: the module and the function that answer it, and the lowest and the highest version of its messages."""
+
+    module: str
+    name: str
+    lowest: int
+    highest: int
+
+    def answer(self, services: Services, call: Call) -> None:
+        """Answer a request of a supported version."""
+        _loaded(self.module, self.name)(services, call)
+
+
+@cache
+def _loaded(module: str, name: str) -> Callable[[Services, Call], None]:
+    function: Callable[[Services, Call], None] = getattr(import_module(f"seglog_format.serve.{module}"), name)
+    return function
+
+
+def api_versions(_services: Services, call: Call) -> None:
+    """Answer ApiVersions: the APIs and versions that this server supports."""
+    call.respond(versions(ErrorCode.none))
+
+
+def versions(error: ErrorCode) -> dict[str, object]:
+    """Return the answer to ApiVersions, of any version."""
+    keys = [
+        {"api_key": key, "min_version": api.lowest, "max_version": api.highest} for key, api in sorted(APIS.items())
+    ]
+    return {"throttle_time": 0, "error_code": error, "api_keys": keys}
+
+
+APIS: Final[Mapping[int, Api]] = {
+    0: Api("api_produce", "produce", 3, 12),
+    1: Api("api_fetch", "fetch", 4, 17),
+    2: Api("api_log", "list_offsets", 1, 11),
+    3: Api("api_cluster", "metadata", 0, 13),
+    8: Api("api_groups", "offset_commit", 2, 9),
+    9: Api("api_groups", "offset_fetch", 1, 9),
+    10: Api("api_cluster", "find_coordinator", 0, 6),
+    11: Api("api_groups", "join_group", 0, 9),
+    12: Api("api_groups", "heartbeat", 0, 4),
+    13: Api("api_groups", "leave_group", 0, 5),
+    14: Api("api_groups", "sync_group", 0, 5),
+    API_VERSIONS: Api("server", "api_versions", 0, 4),
+    22: Api("api_produce", "init_producer_id", 0, 5),
+    23: Api("api_log", "offset_for_leader_epoch", 2, 4),
+    60: Api("api_cluster", "describe_cluster", 0, 2),
+}
+"""Supported APIs by API key; the server refuses requests of any other API or version."""
 
 
 # -- the acceptor: one thread that takes connections and hands them to the processors in turn --------------------------

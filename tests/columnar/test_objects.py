@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from helpers.batches import patched
-from helpers.scans import segment_directory, take_kernels
+from helpers.scans import ranges_of, segment_directory, take_kernels, within
 from helpers.support import authentic, authentic_names
 from helpers.walking import each_of
 from test_hostile_scan import FULL, INPUTS, changes
@@ -69,13 +69,9 @@ def assert_same_records(path: Path, **shared: Any) -> None:
     with open_partition(path) as partition, open_partition(path) as other:
         wanted = by_reference(other, **shared)
         assert outcome(partition, **shared) == wanted
-        middle = (other.log_start_offset + other.log_end_offset) // 2
-        for bounds in (
-            {"from_offset": middle},
-            {"to_offset": middle},
-            {"from_offset": middle, "to_offset": middle + 5},
-        ):
-            assert outcome(partition, **shared, **bounds) == by_reference(other, **shared, **bounds)
+        for bounds in ranges_of(other):
+            part = by_reference(other, **shared, **bounds) if wanted[1] else (within(wanted[0], **bounds), "")
+            assert outcome(partition, **shared, **bounds) == part
 
 
 @pytest.mark.usefixtures("way")

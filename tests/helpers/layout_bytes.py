@@ -116,7 +116,7 @@ def read_indexes() -> bool:
 
 
 def read_transaction_index() -> bool:
-    from seglog_format.codec.plain.transaction_index import decode_transaction_index
+    from seglog_format.codec.plain.side_files import decode_transaction_index
     from seglog_format.errors import Location
     from seglog_format.model import AbortedTxn
 
@@ -124,7 +124,7 @@ def read_transaction_index() -> bool:
 
 
 def read_snapshot() -> bool:
-    from seglog_format.codec.plain.producer_snapshot import decode_producer_snapshot
+    from seglog_format.codec.plain.side_files import decode_producer_snapshot
     from seglog_format.errors import Location
     from seglog_format.record_model import ProducerStateEntry
 
@@ -143,7 +143,7 @@ def read_control_record() -> bool:
 
 def reference_reads_control_record() -> bool:
     from seglog_format.codec.control_record import decode_control_record
-    from seglog_format.codec.reference.control_records import BY_DECLARATION as READER
+    from seglog_format.codec.reference.decoders import CONTROLS as READER
     from seglog_format.errors import Location
     from seglog_format.model import ControlRecordType
     from seglog_format.record_model import ControlRecord
@@ -281,7 +281,7 @@ def reference_writes_entries() -> bool:
 
 
 def reference_writes_slots() -> bool:
-    from seglog_format.codec.reference.index_entries import slots
+    from seglog_format.codec.reference.decoders import slots
     from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 
     offset, time, aborted = slots(OFFSET_INDEX_ENTRY), slots(TIME_INDEX_ENTRY), slots(TRANSACTION_INDEX_ENTRY)

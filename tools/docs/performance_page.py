@@ -61,22 +61,6 @@ load of the machine includes the benchmark itself.
 - Reads with an emptied page cache still come from a virtual disk, which may have a cache of its own.
 """
 
-WITHOUT_A_RUN: Final = """\
-# Performance
-
-Throughput of the columnar engine relative to the fastest other implementation on the same machine, and to hardware
-limits.
-
-There is no full run yet, so this page shows no figures. `make bench` measures them; the table and the picture come from
-its report, `reports/bench.json`.
-
-Measured so far:
-
-- [appending](../reference/speed.md), against Kafka's own classes;
-- [fetching](client-access-path.md), against a broker with the same files;
-- [the benefits of the design](why-segments.md): segments, sparse indexes, reading in order, zero copy.
-"""
-
 BAR, GAP, LEFT, RIGHT, TOP = 13, 14, 96, 110, 64
 WIDTH: Final = 900
 COLOURS: Final = {"ours": ACCENT, "columns": "#1d4ed8", "visit": "#93c5fd"}
@@ -88,13 +72,11 @@ LEGEND: Final = {
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the generated files, by path; if there was no full run yet, a page that says so.
+    """Return the generated files, by path.
 
     Args:
         notice: says that the files are generated.
     """
-    if not REPORT.exists():
-        return {PAGE: "\n".join([notice + WITHOUT_A_RUN.rstrip(), *writers_part.lines(), ""])}
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     return {PAGE: page(report, notice), PICTURE: picture(report["results"])}
 

@@ -135,13 +135,11 @@ directories rather than of everything.
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the generated page by its path; none where there was no run yet.
+    """Return the generated page by its path.
 
     Args:
         notice: says that the page is generated.
     """
-    if not REPORT.exists():
-        return {}
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     return {PAGE: notice + "".join(_parts(report))}
 

@@ -34,9 +34,7 @@ decompress for the kernel."""
 
 
 def lines() -> Iterator[str]:
-    """Yield the section; nothing if there is no report."""
-    if not REPORT.exists():
-        return
+    """Yield the section."""
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     marks = MARKS if any(map(_mark, report["cells"])) else ""
     yield TEXT.format(

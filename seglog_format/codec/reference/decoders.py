@@ -2,32 +2,384 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import io
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.codec.decoders import DeclaredBytes, DeclaredFile, Decoders
-from seglog_format.codec.reference import containers, control_records, framing, messages
-from seglog_format.codec.reference.checksum import computed_crc
-from seglog_format.codec.reference.index_entries import decode_transaction_index, slots
-from seglog_format.codec.reference.producer_snapshot import decode_producer_snapshot
-from seglog_format.codec.reference.records import decode_first_record, read_records
+from construct import Array, Struct
+
+from seglog_format.codec.container_headers import ContainerHeaders, GzipTrailer, Lz4Header, ZstdHeader
+from seglog_format.codec.decoders import ControlReader, DeclaredBytes, DeclaredFile, Decoders
+from seglog_format.codec.index_entries import check_transaction_version
+from seglog_format.codec.parse import explain, parse
+from seglog_format.codec.producer_snapshot import DecodedSnapshot, check_count, check_size, check_version, require_crc
+from seglog_format.codec.record_rules import (
+    MessageReader,
+    StoredMessage,
+    check_message,
+    record_offset,
+    record_sequence,
+    record_timestamp,
+    refuse_cut_short,
+    require_end,
+    require_more,
+    require_size,
+)
+from seglog_format.codec.reference.checksum import computed_crc, crc32, crc32c
+from seglog_format.codec.reference.framing import frame_at, model_of, whole_frame
+from seglog_format.model import AbortedTxn, MessageHeader
+from seglog_format.record_model import ProducerStateEntry, Record, RecordHeader
+from seglog_format.schema.compression import (
+    GzipMemberHeader,
+    GzipMemberTrailer,
+    Lz4BlockHeader,
+    Lz4FrameHeader,
+    XerialBlock,
+    XerialHeader,
+    ZstdBlockHeader,
+    ZstdFrameHeader,
+    ZstdSkippableHeader,
+)
+from seglog_format.schema.compression_rules import XERIAL_MAGIC, ZSTD_BLOCK_HEADER_SIZE
+from seglog_format.schema.control_record import ControlRecordKey, EndTransactionMarker
+from seglog_format.schema.fields import CONSTRUCT_ERRORS, position_of
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
+from seglog_format.schema.message_set import MESSAGES, MessageV0
+from seglog_format.schema.offset_index import OffsetIndexEntry
+from seglog_format.schema.producer_snapshot import ProducerSnapshotHeader
+from seglog_format.schema.producer_snapshot import ProducerStateEntry as ProducerStateEntrySchema
+from seglog_format.schema.record import Record as RecordSchema
+from seglog_format.schema.record_batch import EntryPrefix
+from seglog_format.schema.time_index import TimeIndexEntry
+from seglog_format.schema.tracing import trace
+from seglog_format.schema.transaction_index import TransactionIndexEntry
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from seglog_format.storage.byte_source import Readable, SourceFile
+    from seglog_format.errors import Location
+    from seglog_format.model import RecordBatchHeader
+    from seglog_format.packing import Packer
+    from seglog_format.storage.byte_source import Buffer, Readable, SourceFile
     from seglog_format.storage.directory_entries import DirectoryEntries
     from seglog_format.storage.log_storage import FileStatus, LogStorage, SizeCheck
 
+
+# -- parsers of the headers of compressed data by their declarations (chapter 34) -------------------------------------
+
+
+XERIAL_MAGIC_POSITION: Final = position_of(XerialHeader, "magic")
+
+
+def gzip_flags(data: memoryview, at: Location) -> int:
+    """Return the flags of a gzip member."""
+    return int(parse(GzipMemberHeader, data, at, requirement="SEG-COD-002").flags)
+
+
+def gzip_trailer(data: memoryview, at: Location) -> GzipTrailer:
+    """Return the end of a gzip member."""
+    found = parse(GzipMemberTrailer, data, at, requirement="SEG-COD-002")
+    return GzipTrailer(found.crc, found.size)
+
+
+def is_xerial(data: memoryview) -> bool:
+    """Return whether the bytes start with a header of snappy blocks: with its magic number, even if nothing follows."""
+    return data[XERIAL_MAGIC_POSITION : XERIAL_MAGIC_POSITION + len(XERIAL_MAGIC)] == XERIAL_MAGIC
+
+
+def xerial_block(data: memoryview) -> int:
+    """Return the size field of a snappy block."""
+    return int(XerialBlock.parse(data).size)
+
+
+def lz4_header(data: memoryview, at: Location) -> Lz4Header:
+    """Return the header of an lz4 frame."""
+    found = parse(Lz4FrameHeader, data, at, requirement="SEG-COD-006")
+    return Lz4Header(found.flags, found.block_descriptor, found.header_checksum)
+
+
+def lz4_block(data: memoryview) -> int:
+    """Return the size field of an lz4 block."""
+    return int(Lz4BlockHeader.parse(data).size)
+
+
+def zstd_header(data: memoryview, at: Location) -> ZstdHeader:
+    """Return the header of a zstd frame."""
+    found = parse(ZstdFrameHeader, data, at, requirement="SEG-COD-014")
+    return ZstdHeader(found.descriptor, found.window, found.dictionary_id, found.content_size, found.size_in_bytes)
+
+
+def zstd_block(data: memoryview) -> int:
+    """Return the fields of a zstd block header; bytes that are missing at the end count as zeros."""
+    return int(ZstdBlockHeader.parse(bytes(data[:ZSTD_BLOCK_HEADER_SIZE]).ljust(ZSTD_BLOCK_HEADER_SIZE, b"\0")).fields)
+
+
+def zstd_skippable(data: memoryview, at: Location) -> int:
+    """Return the size of a zstd frame without content."""
+    return int(parse(ZstdSkippableHeader, data, at, requirement="SEG-COD-023").size)
+
+
+CONTAINERS: Final = ContainerHeaders(
+    gzip=gzip_flags,
+    gzip_trailer=gzip_trailer,
+    is_xerial=is_xerial,
+    xerial_block=xerial_block,
+    lz4=lz4_header,
+    lz4_block=lz4_block,
+    zstd=zstd_header,
+    zstd_block=zstd_block,
+    zstd_skippable=zstd_skippable,
+)
+
+
+# -- parsers of keys of control records and of end markers by their declarations (chapter 32) -------------------------
+
+
+def read_key(key: bytes, at: Location) -> tuple[int, int]:
+    """Return version and type id of a control record.
+
+    Raises:
+        CorruptRecordError: it is cut short, or the version is negative (SEG-CTL-001).
+    """
+    found = parse(ControlRecordKey, key, at, requirement="SEG-CTL-001")
+    return found.version, found.type
+
+
+def read_marker(value: bytes, at: Location) -> tuple[int, int]:
+    """Return version and coordinator epoch of an end marker.
+
+    Raises:
+        CorruptRecordError: it is cut short, or the version is negative (SEG-CTL-004).
+    """
+    found = parse(EndTransactionMarker, value, at, requirement="SEG-CTL-004")
+    return found.version, found.coordinatorEpoch
+
+
+CONTROLS: Final = ControlReader(read_key, read_marker)
+
+
+# -- parsers of messages of magic 0 and 1 by their declarations; `codec.message_set` reads wrappers -------------------
+
+
+def read_message(data: memoryview, at: Location) -> StoredMessage:
+    """Return the stored fields of one message.
+
+    Args:
+        data: the message, from its first byte to its last.
+        at: location of the message.
+
+    Raises:
+        CorruptRecordError: SEG-MSG-003, SEG-MSG-005 or SEG-MSG-026.
+    """
+    magic = EntryPrefix.parse(data).magic
+    check_message(data, magic, at)
+    declaration, stream = MESSAGES[magic], io.BytesIO(data)
+    try:
+        message = declaration.parse_stream(stream)
+    except CONSTRUCT_ERRORS:
+        failed = trace(declaration, data).failed
+        assert failed is not None
+        refuse_cut_short(data, failed.start, failed.name, at)
+    checked = data[position_of(declaration, "magic") :]
+    return StoredMessage(
+        header=model_of(message, MessageHeader),
+        key=message.key,
+        value=message.value,
+        trailing_size=len(data) - stream.tell(),
+        is_valid=crc32(checked) == message.crc,
+    )
+
+
+OFFSET_AND_SIZE: Final = Struct(*MessageV0.subcons[:2])
+"""The first two fields of every message."""
+
+
+def read_size(data: memoryview) -> int:
+    """Return the size field of the message that starts at the first byte."""
+    return int(OFFSET_AND_SIZE.parse(data).message_size)
+
+
+MESSAGE_PARSER: Final = MessageReader(read_message, read_size)
+
+
+# -- parsers of the slots of index files by their declarations (chapters 40 to 42) ------------------------------------
+
+
+class DeclaredSlots:
+    """A packer that parses and builds slots with their declaration.
+
+    Args:
+        declaration: of a slot.
+        names: of its fields, in the order of the values.
+        fast: the packer that it replaces.
+
+    Attributes:
+        format: of the replaced packer.
+        size: of a slot, in bytes.
+    """
+
+    def __init__(self, declaration: Struct, names: tuple[str, ...], fast: Packer) -> None:
+        self._declaration = declaration
+        self._names = names
+        self.format = fast.format
+        self.size = int(declaration.sizeof())
+
+    def pack(self, *values: Any) -> bytes:  # noqa: ANN401 - as struct
+        """Return the bytes of these values."""
+        return bytes(self._declaration.build(dict(zip(self._names, values, strict=True))))
+
+    def unpack_from(self, buffer: Buffer, offset: int = 0) -> tuple[Any, ...]:
+        """Read the values that start at a byte position."""
+        return self._values(self._declaration.parse(memoryview(buffer)[offset : offset + self.size]))
+
+    def iter_unpack(self, buffer: Buffer) -> Iterator[tuple[Any, ...]]:
+        """Yield tuples of values, up to the end."""
+        return map(self._values, _slots(self._declaration, buffer))
+
+    def _values(self, slot: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a construct container
+        return tuple(slot[name] for name in self._names)
+
+
+DECLARED: Final[Mapping[Packer, Packer]] = {
+    OFFSET_INDEX_ENTRY: DeclaredSlots(OffsetIndexEntry, ("relative_offset", "position"), OFFSET_INDEX_ENTRY),
+    TIME_INDEX_ENTRY: DeclaredSlots(TimeIndexEntry, ("timestamp_ms", "relative_offset"), TIME_INDEX_ENTRY),
+    TRANSACTION_INDEX_ENTRY: DeclaredSlots(
+        TransactionIndexEntry, tuple(field.name for field in fields(AbortedTxn)), TRANSACTION_INDEX_ENTRY
+    ),
+}
+
+
+def slots(fast: Packer) -> Packer:
+    """Return the packer by declaration that replaces the one of an index."""
+    return DECLARED[fast]
+
+
+def decode_transaction_index(data: Buffer, at: Location) -> tuple[AbortedTxn, ...]:
+    """Return the entries of a transaction index; bytes after the last whole one are ignored (SEG-TXN-001).
+
+    Args:
+        data: the whole file.
+        at: location of its first byte.
+
+    Raises:
+        UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
+    """
+    entries = tuple(model_of(slot, AbortedTxn) for slot in _slots(TransactionIndexEntry, data))
+    check_transaction_version(entries, at)
+    return entries
+
+
+def _slots(declaration: Struct, data: Buffer) -> list[Any]:
+    """Return the whole slots of a file, as containers."""
+    count = memoryview(data).nbytes // declaration.sizeof()
+    return list(Array(count, declaration).parse_stream(io.BytesIO(data)))
+
+
+# -- decoder of producer snapshots by their declarations (chapter 50) -------------------------------------------------
+
+
+def decode_producer_snapshot(data: Buffer, at: Location) -> DecodedSnapshot:
+    """Decode one snapshot file, as `seglog_format.codec.producer_snapshot.decode_producer_snapshot` does.
+
+    Args:
+        data: the whole file.
+        at: location of its first byte.
+
+    Raises:
+        TruncatedError: fewer than 10 bytes (SEG-PSN-003).
+        UnsupportedVersionError: a version other than 1 (SEG-PSN-001).
+        CorruptIndexError: the checksum is wrong, or the size does not match the count (SEG-PSN-002, SEG-PSN-003).
+    """
+    view, size = memoryview(data), ProducerSnapshotHeader.sizeof()
+    check_size(view, at)
+    header = ProducerSnapshotHeader.parse(view)
+    check_version(header.version, at)
+    checked = position_of(ProducerSnapshotHeader, "count")
+    require_crc(header.crc, crc32c(view[checked:]), at)
+    entries = view[size:]
+    check_count(header.count, ProducerStateEntrySchema.sizeof(), entries, at)
+    stored = Array(header.count, ProducerStateEntrySchema).parse(entries)
+    return DecodedSnapshot(header.version, header.crc, tuple(model_of(entry, ProducerStateEntry) for entry in stored))
+
+
+# -- decoder of the records of a magic 2 batch by their declarations (chapter 31) -------------------------------------
+
+
+def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location) -> Record:
+    """Return the first record of a batch with at least one; ignore the bytes after it.
+
+    Args:
+        section: everything after the batch header, decompressed.
+        header: of the batch.
+        at: location of the section; positions in errors are relative to it.
+
+    Raises:
+        CorruptRecordError: the record is damaged.
+    """
+    return decode_record(io.BytesIO(section), section, header, at.at("records[0]", 0))
+
+
+def read_records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
+    """Yield the records of a batch.
+
+    Args:
+        section: everything after the batch header, decompressed.
+        header: of the batch.
+        at: location of the section; positions in errors are relative to it.
+
+    Raises:
+        CorruptRecordError: while iterating: a record is damaged, or the section does not hold the counted records
+            (SEG-BAT-008).
+    """
+    stream = io.BytesIO(section)
+    for index in range(header.records_count):
+        start = stream.tell()
+        require_more(section, start, index, header, at)
+        yield decode_record(stream, section, header, at.at(f"records[{index}]", start))
+    require_end(section, stream.tell(), header, at)
+
+
+def decode_record(stream: io.BytesIO, section: bytes, header: RecordBatchHeader, at: Location) -> Record:
+    """Return the record at the current position of a stream over the section, for `read_records`."""
+    start = stream.tell()
+    try:
+        fields = RecordSchema.parse_stream(stream)
+    except CONSTRUCT_ERRORS as problem:
+        raise explain(RecordSchema, section[start:], at, problem, requirement="SEG-REC-006") from None
+    require_size(fields.length, fields.end - fields.start, at)
+    return _to_record(fields, header, at, size=stream.tell() - start)
+
+
+def _to_record(fields: Any, header: RecordBatchHeader, at: Location, *, size: int) -> Record:  # noqa: ANN401 - a construct container
+    return Record(
+        offset=record_offset(header, fields.offset_delta, at),
+        timestamp_ms=record_timestamp(header, fields.timestamp_delta),
+        key=fields.key,
+        value=fields.value,
+        headers=tuple(RecordHeader(pair.key, pair.value) for pair in fields.headers),
+        sequence=record_sequence(header, fields.offset_delta),
+        attributes=fields.attributes,
+        timestamp_delta=fields.timestamp_delta,
+        offset_delta=fields.offset_delta,
+        size_in_bytes=size,
+        timestamp_type=header.timestamp_type,
+    )
+
+
+# -- all of them, and bytes and files that carry them -----------------------------------------------------------------
+
+
 BY_DECLARATION: Final = Decoders(
-    frame_at=framing.frame_at,
-    whole_frame=framing.whole_frame,
+    frame_at=frame_at,
+    whole_frame=whole_frame,
     computed_crc=computed_crc,
     records=read_records,
     first_record=decode_first_record,
-    messages=messages.BY_DECLARATION,
-    containers=containers.BY_DECLARATION,
-    controls=control_records.BY_DECLARATION,
+    messages=MESSAGE_PARSER,
+    containers=CONTAINERS,
+    controls=CONTROLS,
     slots=slots,
     transaction_index=decode_transaction_index,
     producer_snapshot=decode_producer_snapshot,

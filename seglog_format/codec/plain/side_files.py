@@ -1,10 +1,11 @@
-"""Hand-written decoder of producer snapshots (chapter 50)."""
+"""Hand-written decoders of transaction indexes (chapter 42) and producer snapshots (chapter 50)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.checksum import crc32c
+from seglog_format.codec.index_entries import check_transaction_version
 from seglog_format.codec.producer_snapshot import (
     CHECKED_POSITION,
     PRODUCER_SNAPSHOT_HEADER,
@@ -15,7 +16,9 @@ from seglog_format.codec.producer_snapshot import (
     check_version,
     require_crc,
 )
+from seglog_format.model import AbortedTxn
 from seglog_format.record_model import ProducerStateEntry
+from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from seglog_format.errors import Location
@@ -38,3 +41,16 @@ def decode_producer_snapshot(data: bytes | memoryview, at: Location) -> DecodedS
     check_count(count, PRODUCER_STATE_ENTRY.size, entries, at)
     producers = tuple(ProducerStateEntry(*fields) for fields in PRODUCER_STATE_ENTRY.iter_unpack(entries))
     return DecodedSnapshot(version, crc, producers)
+
+
+def decode_transaction_index(data: bytes | memoryview, at: Location) -> tuple[AbortedTxn, ...]:
+    """Decode a transaction index; bytes after the last whole entry are ignored (SEG-TXN-001).
+
+    Raises:
+        UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
+    """
+    view = memoryview(data)
+    whole = view[: view.nbytes - view.nbytes % TRANSACTION_INDEX_ENTRY.size]
+    entries = tuple(AbortedTxn(*fields) for fields in TRANSACTION_INDEX_ENTRY.iter_unpack(whole))
+    check_transaction_version(entries, at)
+    return entries

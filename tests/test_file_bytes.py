@@ -25,6 +25,7 @@ from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.storage import file_bytes, file_reader
 from seglog_format.storage.file_bytes import (
+    MAX_TEXT_SIZES,
     MAX_WHOLE_SIZE,
     WINDOW_SIZE,
     FileBytes,
@@ -463,12 +464,14 @@ def test_a_file_past_the_limit_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "00000000000000000000.log").touch()
     sparse(tmp_path / name)
     found = [finding for finding in verify(tmp_path) if finding.requirement == "SEG-PDR-020"]
-    assert [(finding.location.path.rpartition("/")[2], finding.found) for finding in found] == [(name, "67,108,865")]
+    assert [(finding.location.path.rpartition("/")[2], finding.found) for finding in found] == [
+        (name, f"{MAX_WHOLE_SIZE + 1:,}")
+    ]
 
 
 @pytest.mark.req("SEG-PDR-020")
 def test_what_a_reader_does_with_a_refused_file(tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match="expected at most 67,108,864 bytes"):
+    with pytest.raises(RefusedError, match="expected at most 16,777,216 bytes"):
         read_whole(sparse(tmp_path / "recovery-point-offset-checkpoint"))
     assert read_offset_checkpoint(tmp_path / "recovery-point-offset-checkpoint") == {}
     data = memoryview(bytes(MAX_WHOLE_SIZE + 1))
@@ -490,4 +493,6 @@ def test_entries_past_the_limit_are_not_listed(tmp_path: Path, ending: str) -> N
 
 
 def test_a_limit_is_not_passed_by_what_is_as_large(tmp_path: Path) -> None:
-    assert len(read_whole(sparse(tmp_path / "quorum-state", MAX_WHOLE_SIZE))) == MAX_WHOLE_SIZE
+    assert len(read_whole(sparse(tmp_path / WHOLE[-1], MAX_WHOLE_SIZE))) == MAX_WHOLE_SIZE
+    for name, most in MAX_TEXT_SIZES.items():
+        assert len(read_whole(sparse(tmp_path / name, most))) == most

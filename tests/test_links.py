@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from shutil import copytree
 from typing import TYPE_CHECKING
 
 import pytest
 from helpers.hostile_names import below
 from helpers.serving import serving
+from helpers.walking import each_of
 
 from seglog_format import LogConfig, PartitionWriter, new_record, open_partition, verify
 from seglog_format.cli.main import run
@@ -17,7 +20,6 @@ from seglog_format.storage.files import LOCAL_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 NUMBERS = list(range(30))
 BLOCKS: dict[str, Callable[[Path], object]] = {
@@ -107,7 +109,7 @@ def test_what_is_no_file_is_reported_and_nothing_is_deleted(
     before = sorted(os.listdir(directory))  # noqa: PTH208 - names are all that counts
     found = [finding for finding in verify(directory) if finding.requirement == "SEG-PDR-026"]
     assert [finding.location.path for finding in found] == [file.name]
-    assert run(["verify", str(directory)]) == (3 if ending == ".log" else 1)
+    assert run(["verify", str(directory)]) == 3
     for options in ([], ["--write"], ["--write", "--like-broker"]):
         assert run(["recover", *options, str(directory)]) == 3
     assert sorted(os.listdir(directory)) == before  # noqa: PTH208
@@ -194,3 +196,38 @@ def test_a_partition_directory_that_is_a_dead_link_is_an_error(tmp_path: Path, t
     assert [(one.location.path, one.requirement) for one in verify(root) if one.severity is Severity.ERROR] == [
         ("orders-1", "SEG-PDR-026")
     ]
+
+
+NAMED: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "a partition is a file": ("segs-0", Path.touch),
+    "a partition is a link to a file": (
+        "segs-0",
+        lambda path: path.symlink_to(path.parent / "orders-0" / f"{0:020}.log"),
+    ),
+    "a partition is a FIFO": ("segs-0", os.mkfifo),
+    "a checkpoint is a directory": ("recovery-point-offset-checkpoint", Path.mkdir),
+    "leader epochs are a dead link": ("orders-0/leader-epoch-checkpoint", BLOCKS["dangling"]),
+    "meta.properties is far too large": ("meta.properties", lambda path: path.write_bytes(b"a=b\n" * 3 * 2**20)),
+    "an index is a directory": ("orders-0/00000000000000000000.index", Path.mkdir),
+}
+"""Entries of a log directory that are not what their names say."""
+OF_OWNERS = ("verify", "dump", "recover", "recover --like-broker", "cluster", "doctor", "transactions")
+"""Commands that also read whose directory it is."""
+OF_RECORDS, EXPORT = ("ls", "retain", "find 29", "lookup --offset 3"), "export --format jsonl --to"
+
+
+@pytest.mark.req("SEG-PDR-026")
+@each_of("name", NAMED)
+def test_every_command_says_what_is_not_what_its_name_says(
+    name: str, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry, block = NAMED[name]
+    root = tmp_path / str(list(NAMED).index(name))
+    copytree(directory.parent, root)
+    (root / entry).unlink(missing_ok=True)
+    block(root / entry)
+    found = {}
+    for command in OF_OWNERS if entry == "meta.properties" else [*OF_OWNERS, *OF_RECORDS, f"{EXPORT} {root}-table"]:
+        status = run([*command.split(), str(root)])
+        found[command] = status, entry in capsys.readouterr().err
+    assert found == dict.fromkeys(found, (3, True))

@@ -11,7 +11,7 @@ from seglog_format.lines.values import list_of
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.storage.byte_source import source_of
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_beyond
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_beyond, refuse_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,6 +129,7 @@ def _last_batch(entry: ProducerStateEntry) -> Line:
 def text_lines(source: Source, data: Readable, _long_over: int | None = None) -> Iterator[Line]:
     """Yield the content of a small UTF-8 text file; nothing for other files."""
     stored = source_of(data)
+    refuse_whole(stored.size, source.name)
     if stored.size > MAX_TEXT_SIZE:
         return
     try:

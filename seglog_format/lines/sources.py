@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.errors import FormatError, SeglogError, UsageError
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.foreign_files import unnamed_base_offset
-from seglog_format.log.listing import list_partition
+from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.path_kind import is_log_directory, partition_name
 from seglog_format.model import GREATEST_OFFSET
-from seglog_format.names import TEMPORARY_SUFFIXES, FileKind, parse_file_name, segment_file_name
+from seglog_format.names import FIXED_NAMES, TEMPORARY_SUFFIXES, FileKind, parse_file_name, segment_file_name
 from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
 from seglog_format.storage.directory_entries import stays_inside
 from seglog_format.storage.log_storage import LOCAL
@@ -141,14 +142,15 @@ def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]])
         if entry.is_symlink() and not path.is_file() and not stays_inside(root, path):
             is_skipping = True
             continue
+        is_skipping |= entry.name in FIXED_NAMES if entry.is_dir() else partition_name(entry.name) is not None
         if entry.is_dir() and os.access(path, os.R_OK | os.X_OK):
             yield from _below(root, path, f"{name}/", seen)
         elif entry.is_dir() or entry.is_file():  # reading a directory as a file fails with a clear error
             yield source_of(path, name, _size_of(entry))
         else:
             is_skipping = True
-    if is_skipping:
-        list_partition(directory)  # it records the logs that it skips
+    if is_skipping:  # a listing records the logs and partitions that it skips
+        list_log_directory(directory) if is_log_directory(directory) else list_partition(directory)
 
 
 def _size_of(entry: os.DirEntry[str]) -> int:

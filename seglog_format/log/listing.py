@@ -5,8 +5,8 @@ removal are no part of the log, and the output of an interrupted replacement eit
 it covers or is left out (SEG-PDR-009, SEG-PDR-010). Listing renames and removes nothing.
 
 Regular files are listed, and symbolic links to regular files in any directory: brokers read those also. All other
-entries are `skipped` and never opened; `blocked` has an error for each of them with the name of a file of the log.
-Those of logs, partitions and root files are recorded for `noted_refusals`: no command can end as if it had read them.
+entries are `skipped` and never opened; `blocked` has an error for each of them with the name of a file of the log, of a
+partition or of a root file. They are recorded for `noted_refusals`: no command can end as if it had read them.
 """
 
 from __future__ import annotations
@@ -313,7 +313,8 @@ class LogDirectoryListing(NamedTuple):
     @property
     def blocked(self) -> tuple[FormatError, ...]:
         """Errors for entries with the name of a root file or partition directory that are neither (SEG-PDR-026)."""
-        named = (entry for entry in self.skipped if entry.name in FIXED_NAMES or _names_a_partition(entry.name))
+        others = (*self.skipped, *(SkippedEntry(file.name, "a regular file") for file in self.others))
+        named = (entry for entry in others if entry.name in FIXED_NAMES or _names_a_partition(entry.name))
         kinds = ((each, "a regular file" if each.name in FIXED_NAMES else "a directory") for each in named)
         return tuple(_blocked(self.path / each.name, each.reason, f"{kind}, or a link to one") for each, kind in kinds)
 
@@ -340,7 +341,7 @@ def list_partition(
     end_of_swap = end_of_swap or partial(_next_offset, storage=storage)
     files = resolve(names, lambda name: end_of_swap(directory / name), directory=storage.name_of(directory))
     listing = _grouped(directory, files, skipped)._replace(storage=storage)
-    note_refusals(listing.blocked_logs)
+    note_refusals(listing.blocked)
     return listing
 
 
@@ -443,7 +444,7 @@ def list_log_directory(path: str | os.PathLike[str], *, is_subject: bool = True)
         misnamed=tuple(misnamed),
         root_files=root_files,
         others=others,
-        skipped=skipped,
+        skipped=skipped + tuple(SkippedEntry(name, "a directory") for name in directories if name in FIXED_NAMES),
     )
     note_refusals(listing.blocked if is_subject else ())
     return listing

@@ -173,7 +173,7 @@ def require_readable(path: str | os.PathLike[str]) -> None:
         path_kind(path)
     except UsageError:
         directory = Path(path)
-        if not directory.is_dir() or not any(_is_log_directory(directory / name) for name in _directories(directory)):
+        if not directory.is_dir() or not any(is_log_directory(directory / name) for name in _directories(directory)):
             raise
 
 
@@ -183,7 +183,8 @@ def _directories(directory: Path) -> list[str]:
     return []
 
 
-def _is_log_directory(directory: Path) -> bool:
+def is_log_directory(directory: Path) -> bool:
+    """Return whether a path is a log directory; False also if it cannot be listed."""
     with suppress(UsageError):
         return kind_of_entries(directory, scan_directory(directory)) is PathKind.LOG_DIRECTORY
     return False

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.arguments import Closing
 from seglog_format.errors import Location, RefusedError, UsageError
+from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind
 from seglog_format.storage.byte_source import Window
-from seglog_format.storage.file_reader import FileReader, open_regular, refusal_of
+from seglog_format.storage.file_reader import FileReader, note_refusals, open_regular, refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,15 @@ NOTHING: Final = memoryview(b"")
 
 MAX_WHOLE_SIZE: Final = 64 * 2**20
 """Maximum size of a file that is read and decoded whole: many times the size that brokers write."""
+MAX_TEXT_SIZES: Final = {
+    **dict.fromkeys((kind.value for kind in OFFSET_CHECKPOINT_KINDS), 16 * 2**20),
+    FileKind.LEADER_EPOCH_CHECKPOINT.value: 2**20,
+    FileKind.META_PROPERTIES.value: 2**16,
+    FileKind.PARTITION_METADATA.value: 2**16,
+    FileKind.QUORUM_STATE.value: 2**16,
+    FileKind.CLEAN_SHUTDOWN.value: 2**16,
+}
+"""The same for text files, by name: 200,000 partitions, 50,000 leader epochs, 1,000 voters. Text is slow to decode."""
 
 
 class FileBytes(Closing):
@@ -218,9 +228,9 @@ def open_whole(path: str | os.PathLike[str]) -> FileBytes:
 
     Raises:
         UsageError: as for `open_bytes`.
-        RefusedError: it is larger than `MAX_WHOLE_SIZE` (SEG-PDR-020).
+        RefusedError: it is too large (see `refuse_whole`).
     """
-    return open_bytes(path, max_size=MAX_WHOLE_SIZE)
+    return open_checked(path, refuse_whole)
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes:
@@ -248,6 +258,19 @@ def refuse_beyond(max_size: int, size: int, name: str) -> None:
     """
     if size > max_size:
         raise RefusedError(Location(name), "SEG-PDR-020", expected=f"at most {max_size:,} bytes", found=f"{size:,}")
+
+
+def refuse_whole(size: int, name: str) -> None:
+    """Refuse a file that is too large to be decoded whole, and record that for commands that do without the file.
+
+    Raises:
+        RefusedError: it is larger than `MAX_WHOLE_SIZE`, or than a text file of its name may be (SEG-PDR-020).
+    """
+    try:
+        refuse_beyond(MAX_TEXT_SIZES.get(os.path.basename(name), MAX_WHOLE_SIZE), size, name)  # noqa: PTH119 - no path
+    except RefusedError as error:
+        note_refusals((error,))
+        raise
 
 
 def refuse_large_log(size: int, name: str) -> None:

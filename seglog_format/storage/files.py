@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from seglog_format.errors import FormatError, Location, WriteError
 from seglog_format.storage.copying import copy_file
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, FileBytes, refuse_beyond
+from seglog_format.storage.file_bytes import FileBytes, refuse_whole
 from seglog_format.storage.file_reader import FileReader, open_regular
 
 if TYPE_CHECKING:
@@ -664,7 +664,7 @@ def read_small(files: Files, path: Path) -> bytes:
 
     Raises:
         OSError: the file does not exist, or cannot be read.
-        RefusedError: it is larger than `MAX_WHOLE_SIZE` (SEG-PDR-020).
+        RefusedError: it is too large (see `refuse_whole`).
     """
-    refuse_beyond(MAX_WHOLE_SIZE, files.size(path), str(path))
+    refuse_whole(files.size(path), str(path))
     return files.read(path)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from seglog_format.storage.directory_entries import scan_directory
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_checked, refuse_beyond
+from seglog_format.storage.file_bytes import open_checked, refuse_whole
 from seglog_format.storage.file_reader import refusal_of
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def read_file(storage: LogStorage, path: Path) -> bytes:
     Raises:
         UsageError: there is no such file.
         UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
-        RefusedError: it is larger than `MAX_WHOLE_SIZE` (SEG-PDR-020).
+        RefusedError: it is too large (see `refuse_whole`).
     """
-    with storage.open(path, check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
+    with storage.open(path, check=refuse_whole) as source:
         return bytes(source.view(0, source.size))

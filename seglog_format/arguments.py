@@ -31,7 +31,7 @@ def require_offset(name: str, value: object) -> None:
     Raises:
         UsageError: it is not.
     """
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, SupportsIndex)):
         raise _wrong(name, f"an offset, found {_kind(value)}")
 
 

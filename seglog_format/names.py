@@ -274,6 +274,9 @@ def parse_file_name(name: str) -> FileName | None:
         FormatError: the name has the suffix of a segment file or snapshot, and the rest of it is not an offset
             (SEG-PDR-005, SEG-PDR-015), or is an impossible one (SEG-PDR-007).
     """
+    digits, usual = name[:OFFSET_DIGITS], _NUMBERED.get(name[OFFSET_DIGITS:])
+    if usual is not None and digits.isascii() and digits.isdecimal() and (offset := int(digits)) <= MAX_OFFSET:
+        return FileName(offset, usual, "", digits)
     plain, suffix = _split_suffix(name)
     if plain in FIXED_NAMES:
         return FileName(NO_OFFSET, FIXED_NAMES[plain], suffix)

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.batches import batch, record
 from helpers.made_logs import data_batch
 from helpers.walking import each_of
 
-from seglog_format import open_partition, rebuild_indexes
+from seglog_format import Engine, open_partition, rebuild_indexes
 from seglog_format.cli.main import run
+from seglog_format.codec.plain.records import RecordReading
+from seglog_format.engine.choice import lacking
+from seglog_format.errors import CorruptRecordError
 from seglog_format.lines import lines_of
 from seglog_format.storage import file_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+    from types import FrameType
 
+    from seglog_format.types import Partition, Record
+
+PACKAGE = str(Path("/seglog_format/"))
 SEGMENTS = 40
 FIRST_BATCHES = 400
 """Batches of the first segment, which has 12 MB; of the others each has 4."""
@@ -136,3 +146,99 @@ def test_a_range_does_not_end_at_an_entry_that_no_reader_accepts(change: str, tm
     (tmp_path / f"{0:020}.log").write_bytes(b"".join(entries))
     lines = list(lines_of(tmp_path, from_offset=3, to_offset=8))
     assert [line["offset"] for line in lines if line["type"] == "record"] == [3, 4, 5, 6, 7]
+
+
+def test_a_fresh_lookup_decodes_one_record(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    decoded: list[int] = []
+    real = RecordReading._record
+
+    def counted(self: RecordReading, index: int) -> Record:
+        decoded.append(index)
+        return real(self, index)
+
+    monkeypatch.setattr(RecordReading, "_record", counted)
+    offsets = range(7, 20 * FIRST_BATCHES, 20 * 13)
+    for trust_indexes in (False, True):
+        decoded.clear()
+        with open_partition(partition, trust_indexes=trust_indexes) as log:
+            for offset in offsets:
+                assert next(log.records(offset)).offset == offset
+                found = log.offset_for_timestamp(1000 * offset - 999)
+                assert found is not None
+                assert found.offset == offset
+        assert decoded == [offset % 20 for offset in offsets]
+
+
+def test_a_lookup_looks_at_the_whole_batch(tmp_path: Path) -> None:
+    """The checksum is right, and another record of the batch is not: nothing of it is delivered, as by any reader."""
+    good, wrong = record(value=b"v" * 90_000), record(offset_delta=1, value=b"v")
+    entry = batch(good + wrong[:-1] + b"\x01", 2, last_offset_delta=1)
+    (tmp_path / f"{0:020}.log").write_bytes(entry)
+    for engine in (Engine.AUTO, Engine.PLAIN, Engine.REFERENCE):
+        with open_partition(tmp_path) as log, pytest.raises(CorruptRecordError, match="SEG-REC"):
+            next(log.records(0, engine=engine))
+
+
+COSTS = Path(__file__).parent / "costs.json"
+"""What ten calls cost: bytes read, entries decoded in Python, calls of functions of the package. A cost that rises by
+more than a twentieth fails here, until it is recorded with the reason."""
+COSTLY: dict[str, Callable[[Path], object]] = {
+    "log end": lambda path: with_log(path, lambda log: log.log_end_offset),
+    "lookup": lambda path: with_log(path, lambda log: next(log.records(MIDDLE))),
+    "lookup, trusting": lambda path: with_log(path, lambda log: next(log.records(77)), trust_indexes=True),
+    "lookup by time": lambda path: with_log(path, lambda log: log.offset_for_timestamp(77_000), trust_indexes=True),
+    "read": lambda path: with_log(path, lambda log: log.read(MIDDLE)),
+    "records": lambda path: with_log(path, lambda log: [*log.records(MIDDLE, MIDDLE + 200)]),
+    "dump": command("dump", "--from", str(MIDDLE), "--to", str(MIDDLE + 200), "PATH"),
+    "find": command("find", "no such text", "--from", str(MIDDLE), "PATH"),
+    "ls": command("ls", "PATH"),
+    "verify": command("verify", "PATH"),
+}
+
+
+def with_log(path: Path, ask: Callable[[Partition], object], *, trust_indexes: bool = False) -> None:
+    with open_partition(path, trust_indexes=trust_indexes) as log:
+        ask(log)
+
+
+def cost(call: Callable[[Path], object], path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Return what a call costs in a process that has made it before."""
+    call(path)
+    found = {"bytes": 0, "decoded": 0, "calls": 0}
+    real = file_reader._read_at
+
+    def counted(descriptor: int, size: int, position: int) -> bytes | memoryview:
+        data = real(descriptor, size, position)
+        found["bytes"] += len(data)
+        return data
+
+    def noted(frame: FrameType, event: str, _argument: object) -> None:
+        code = frame.f_code
+        if event == "call" and PACKAGE in code.co_filename and code.co_name[0] != "<":
+            found["calls"] += 1
+            found["decoded"] += code.co_name == "decode_unverified"
+
+    before = sys.getprofile()
+    with monkeypatch.context() as patch:
+        patch.setattr(file_reader, "_read_at", counted)
+        sys.setprofile(noted)
+        try:
+            call(path)
+        finally:
+            sys.setprofile(before)
+    return found
+
+
+def test_ten_calls_cost_no_more_than_recorded(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if lacking() is not None:
+        pytest.skip("without compiled kernels other code does the work")
+    found = {name: cost(call, partition, monkeypatch) for name, call in COSTLY.items()}
+    recorded = json.loads(COSTS.read_text(encoding="utf-8"))
+    rising = {
+        f"{name}, {kind}: {recorded[name][kind]} became {number}"
+        for name, numbers in found.items()
+        for kind, number in numbers.items()
+        if number > 1.05 * recorded[name][kind]
+    }
+    assert not rising, f"record with the reason in {COSTS.name}:\n{json.dumps(found, indent=1)}"

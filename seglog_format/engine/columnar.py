@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seglog_format.model import AbortedTxn
     from seglog_format.record_model import Message, Record
     from seglog_format.scan_statistics import ScanStatistics
-    from seglog_format.storage.byte_source import ByteSource
+    from seglog_format.storage.byte_source import Buffer, ByteSource
 
     BatchTable = batch_table.BatchTable
     Request = request.Request
@@ -71,6 +71,17 @@ def batch_tables() -> BatchTables:
     with _loading():
         from seglog_format.columnar.batch_table import table_parts  # noqa: PLC0415 - as above
     return table_parts
+
+
+def sound_batches() -> Callable[[Buffer, int], bool] | None:
+    """Return the check of single batches of `columnar.one_batch`; None if there is no library of kernels."""
+    from seglog_format.columnar.kernel_library import library  # noqa: PLC0415 - as above
+
+    if library() is None:
+        return None
+    from seglog_format.columnar.one_batch import SoundBatches  # noqa: PLC0415 - as above
+
+    return SoundBatches().is_sound
 
 
 def position_of(log: ByteSource, allowed_offsets: tuple[int, int], offset: int) -> int | None:

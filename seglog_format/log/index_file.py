@@ -22,7 +22,7 @@ from seglog_format.errors import Location, SeglogError
 from seglog_format.model import NO_TIMESTAMP, OffsetPosition, TimestampOffset
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.storage.byte_source import MemoryBytes
-from seglog_format.storage.file_bytes import MAX_LOG_SIZE, MAX_WHOLE_SIZE, refuse_beyond
+from seglog_format.storage.file_bytes import FIRST_WINDOW, MAX_LOG_SIZE, MAX_WHOLE_SIZE, NOTHING, refuse_beyond
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
@@ -101,6 +101,9 @@ class IndexFile(Closing, Generic[EntryT]):
     @cached_property
     def trailing_zero_count(self) -> int:
         """Number of whole slots at the end that hold only zeros."""
+        size = self.layout.size
+        if any(self.source.view((self.slot_count - 1) * size, self.slot_count * size)):
+            return 0
         return trailing_zero_size(self.source, self.slot_count * self.layout.size) // self.layout.size
 
     @property
@@ -117,6 +120,31 @@ class IndexFile(Closing, Generic[EntryT]):
         """Return every slot before the trailing slots of zeros, whether or not they are in order."""
         return self._slots(self.slot_count - self.trailing_zero_count)
 
+    def searched(self, key: int) -> EntryT | None:
+        """Search for the last entry up to an offset or timestamp, among all slots before the trailing zeros.
+
+        The order of the slots is not checked: a lookup that does without the check has to verify the result.
+
+        Args:
+            key: an offset for an offset index, a timestamp in milliseconds for a time index.
+        """
+        low, high = 0, self.slot_count - self.trailing_zero_count
+        size, unpack_from, key = self.layout.size, self.layout.unpack_from, key - self._key_base
+        start, data = 0, NOTHING
+        while low < high:
+            middle = (low + high) // 2
+            position = middle * size
+            if not start <= position <= start + len(data) - size:
+                if (high - low) * size > FIRST_WINDOW:
+                    start, data = position, self.source.view(position, position + size)
+                else:
+                    start, data = self.source.window(low * size, (high - low) * size)
+            if unpack_from(data, position - start)[0] > key:
+                high = middle
+            else:
+                low = middle + 1
+        return self.slots()[low - 1] if low else None
+
     def slots(self) -> Sequence[EntryT]:
         """Return every whole slot, whether or not they are in order, preallocated ones included."""
         return self._slots(self.slot_count)
@@ -128,6 +156,11 @@ class IndexFile(Closing, Generic[EntryT]):
 
     def _slots(self, count: int) -> Slots[EntryT]:
         return Slots(self.source, self.layout, self._decode, count)
+
+    @property
+    @abstractmethod
+    def _key_base(self) -> int:
+        """The number that the first of a slot's numbers is relative to."""
 
     @abstractmethod
     def _decode(self, first: int, second: int) -> EntryT:
@@ -177,6 +210,10 @@ class OffsetIndex(IndexFile[OffsetPosition]):
     def _decode(self, first: int, second: int) -> OffsetPosition:
         return OffsetPosition(self.base_offset + first, second)
 
+    @property
+    def _key_base(self) -> int:
+        return self.base_offset
+
     def _usable_count(self, fields: Iterable[tuple[int, int]]) -> int:
         return usable_offset_slots(fields)
 
@@ -207,6 +244,10 @@ class TimeIndex(IndexFile[TimestampOffset]):
 
     def _decode(self, first: int, second: int) -> TimestampOffset:
         return TimestampOffset(first, self.base_offset + second)
+
+    @property
+    def _key_base(self) -> int:
+        return 0
 
     def _usable_count(self, fields: Iterable[tuple[int, int]]) -> int:
         return usable_time_slots(fields)

@@ -70,6 +70,8 @@ class DeliveredLog(ScannedLog, Protocol):
 
     def _find_entry(self, offset: int) -> EntryPosition | None: ...
 
+    def _following(self, start: int, to_offset: int | None, on_gap: OnGap | None) -> Iterator[Record | Message]: ...
+
     def _deliver(
         self,
         offsets: tuple[int, int],
@@ -116,12 +118,16 @@ class DeliversRecords:
         require_offsets(from_offset=from_offset, to_offset=to_offset)
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
+        end = INT64_MAX if to_offset is None else to_offset
+        if engine is Engine.AUTO and transactions is None and from_offset is not None:
+            first = self._reader.known_record(start) if self.log_start_offset <= start < end else None
+            if first is not None:
+                return chain((first,), self._following(start + 1, to_offset, on_gap))
         choice = self.engine_for(start, to_offset, engine=engine)
         entry = self._find_entry(start) if engine is Engine.COLUMNAR else None
         if entry is None:
             self._check_range(start)
         self._is_known = True
-        end = INT64_MAX if to_offset is None else to_offset
         at_border = self._watched(on_gap, is_from_start=from_offset is None)
         return chain.from_iterable(self._deliver((start, end), transactions, entry, choice, at_border))
 
@@ -169,6 +175,14 @@ class DeliversRecords:
         data = pattern.encode() if isinstance(pattern, str) else pattern
         wanted = Wanted(pattern=data, fields=tuple(fields), since_ms=since_ms, until_ms=until_ms)
         return self._reader.found(wanted, start, INT64_MAX if to_offset is None else to_offset)
+
+    def _following(
+        self: DeliveredLog, start: int, to_offset: int | None, on_gap: OnGap | None
+    ) -> Iterator[Record | Message]:
+        """Deliver the records after one that was looked up; the engine is chosen when they are wanted."""
+        choice, at_border = self.engine_for(start, to_offset), self._watched(on_gap, is_from_start=False)
+        end = INT64_MAX if to_offset is None else to_offset
+        yield from chain.from_iterable(self._deliver((start, end), None, None, choice, at_border))
 
     def engine_for(
         self: DeliveredLog,
@@ -231,8 +245,8 @@ def record_lists(  # noqa: PLR0913 - all that the result depends on
 ) -> Iterator[Iterable[Record | Message]]:
     """Read the records of a range of offsets, as lists.
 
-    The first record comes alone if a cached batch holds it: a lookup needs no more. If the columnar engine is chosen
-    by the size, the plain decoders read up to the end of the first batch that has a record to deliver.
+    If the columnar engine is chosen by the size, the plain decoders read up to the end of the first batch that has a
+    record to deliver.
 
     Args:
         reader: of the log.
@@ -247,10 +261,6 @@ def record_lists(  # noqa: PLR0913 - all that the result depends on
         FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
     """
     start, end = offsets
-    first = reader.known_record(start, entry) if transactions is None else None
-    if first is not None and start < end:
-        yield (first,)
-        start += 1
     if choice.is_columnar and not choice.is_asked_for:
         start = yield from _first_batch(reader, (start, end), transactions, at_border)
     if start >= end:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from operator import lt
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from seglog_format.codec.decoders import decoders_of
+from seglog_format.engine import columnar
 from seglog_format.errors import FormatError, Location, UsageError
-from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, RecordBatchHeader
+from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, RecordBatchHeader, TimestampOffset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seglog_format.codec.record_stream import StreamedBatch
     from seglog_format.log.gaps import AtBorder
     from seglog_format.log.search import Wanted
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
+    from seglog_format.model import Tail
     from seglog_format.record_model import Message, Record, RecordBatch
+    from seglog_format.storage.byte_source import Buffer
 
 
 QUICK_SIZE: Final = 2**16
@@ -184,20 +189,23 @@ class LogReader:
         self._last = segment, batch
         return batch
 
-    def known_record(self, offset: int, found: tuple[int, int] | None) -> Record | Message | None:
-        """Return the record at an offset if a cached batch holds it; None if the usual decoders must read it.
-
-        Args:
-            offset: absolute.
-            found: number of the segment and position of the entry that holds the offset; None if not known.
-        """
-        number = self.floor(offset) if found is None else found[0]
+    def known_record(self, offset: int) -> Record | Message | None:
+        """Return the record at an offset, by `KnownRecords`; None if the usual decoders must read it."""
+        number = self.floor(offset)
         if number is None or self.segments[number].size < QUICK_SIZE:
             return None
-        segment = self.segments[number]
-        if found is not None:
-            return self._known.find_at(segment, found[1], offset)
-        return self._known.find(segment, offset, trust_index=self.trust_indexes)
+        return self._known.find(self.segments[number], offset, trust_index=self.trust_indexes)
+
+    def timestamps(self, segment: LogSegment, frame: Frame) -> Iterable[TimestampOffset]:
+        """Return timestamp and offset of each record of an entry.
+
+        Raises:
+            FormatError: it is damaged or refused.
+        """
+        sound = self._known.sound_batch(segment, frame)
+        if sound is not None:
+            return sound.timestamps()
+        return (TimestampOffset(record.timestamp_ms, record.offset) for record in self.decode(segment, frame).records)
 
     def verify_gap(self, offset: int) -> None:
         """Verify the checksum of the entry before a missing offset (SEG-LKP-017).
@@ -323,6 +331,10 @@ MAX_KNOWN_RECORDS: Final = 2**16
 """Maximum number of records of a batch that is decoded whole to look up one of them."""
 MAX_WRAPPER_SIZE: Final = 2**20
 """Maximum size of a wrapper that is decompressed to look up one message: its header has no count of messages."""
+LONE_RECORDS: Final = 8
+"""Number of lookups in a batch that decode one record each: they take as long as one that decodes a usual batch."""
+MAX_MET: Final = 2**12
+"""Maximum number of batches that are remembered because a record of them was looked up."""
 OBJECT_SIZE: Final = 256
 """Approximate bytes of memory that a record object takes besides its key, value and headers."""
 
@@ -332,11 +344,21 @@ NOTHING: Final[Known] = ()
 
 
 class KnownRecords:
-    """A cache of the batches that the last lookups decoded, except those that the usual decoders must read."""
+    """A cache of the batches that the last lookups decoded, except those that the usual decoders must read.
+
+    The first lookups in a batch decode one record each, if compiled code finds the whole batch sound. A later lookup
+    decodes all.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Known] = {}
         self._size = 0
+        self._met: dict[tuple[int, int], int] = {}
+        self._is_sound = columnar.sound_batches()
+
+    def sound_batch(self, segment: LogSegment, frame: Frame) -> SoundBatch | None:
+        """Return an entry of a segment as `sound_batch` does; None in a small segment."""
+        return sound_batch(frame, self._is_sound) if segment.size >= QUICK_SIZE else None
 
     def find(self, segment: LogSegment, offset: int, *, trust_index: bool = False) -> Record | Message | None:
         """Return the record at an offset; None if there is none, or if only the usual decoders can find it.
@@ -350,12 +372,17 @@ class KnownRecords:
             position = segment.position_of(offset, trust_index=trust_index)
         except FormatError:
             return None
-        return None if position is None else self.find_at(segment, position, offset)
-
-    def find_at(self, segment: LogSegment, position: int, offset: int) -> Record | Message | None:
-        """Return the same as `find`, given the position of the only entry that can hold the offset."""
+        if position is None:
+            return None
         key = segment.base_offset, position
         known = self._known.get(key)
+        if known is None and self._is_sound is not None and (met := self._met.get(key, 0)) < LONE_RECORDS:
+            self._met = self._met if len(self._met) < MAX_MET else {}
+            self._met[key] = met + 1
+            with suppress(FormatError):
+                lone = sound_batch(segment.frame_at(position), self._is_sound)
+                if lone is not None:
+                    return lone.record(offset) if offset >= lone.header.base_offset else None
         if known is None:
             known = self._keep(key, _decoded(segment, position))
         number = bisect_left(known, offset, key=_offset)
@@ -377,6 +404,40 @@ def _memory(known: Known) -> int:
 
 def _offset(record: Record | Message) -> int:
     return record.offset
+
+
+class SoundBatch(NamedTuple):
+    """A batch of data without compression that compiled code found sound: it has a record for each of its offsets."""
+
+    header: RecordBatchHeader
+    data: bytes
+
+    def record(self, offset: int) -> Record:
+        """Return the record at an offset that the batch has."""
+        from seglog_format.codec.plain.records import decode_record_of_sound_batch  # noqa: PLC0415 - loaded with the first
+
+        return decode_record_of_sound_batch(self.data, self.header, offset - self.header.base_offset)
+
+    def timestamps(self) -> Iterator[TimestampOffset]:
+        """Yield timestamp and offset of each record."""
+        from seglog_format.codec.plain.records import timestamps_of_sound_batch  # noqa: PLC0415 - as above
+
+        return timestamps_of_sound_batch(self.data, self.header)
+
+
+def sound_batch(frame: Frame | Tail, is_sound: Callable[[Buffer, int], bool] | None) -> SoundBatch | None:
+    """Return an entry if compiled code finds it sound; None for entries that it does not cover.
+
+    Raises:
+        UnreadableError: the disk refuses a part of the entry.
+    """
+    if is_sound is None or not isinstance(frame, Frame) or not isinstance(frame.header, RecordBatchHeader):
+        return None
+    header, is_declared = frame.header, decoders_of(frame) is not None
+    if is_declared or header.codec_id or header.is_control or header.size_in_bytes > MAX_WRAPPER_SIZE:
+        return None
+    data = bytes(frame.data)
+    return SoundBatch(header, data) if is_sound(data, header.base_offset) else None
 
 
 def _decoded(segment: LogSegment, position: int) -> Known:

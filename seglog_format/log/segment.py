@@ -175,7 +175,8 @@ class LogSegment(Closing):
         """The first offset after the last whole entry before any `damage`; the base offset if there is none."""
         if self._next_offset is None and not self._table.has_begun:
             self._next_offset = walked_next_offset(self.source, self.allowed)
-            self.forget()
+            if self._next_offset is not None:
+                self.forget()
         return self.entries.next_offset if self._next_offset is None or self._table.has_begun else self._next_offset
 
     @property

@@ -9,6 +9,7 @@ used only if indexes are trusted.
 from __future__ import annotations
 
 from enum import IntEnum
+from itertools import chain
 from operator import index
 from typing import TYPE_CHECKING, SupportsIndex
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.reading import LogReader
     from seglog_format.log.segment import LogSegment
-    from seglog_format.record_model import RecordBatch
+    from seglog_format.model import Frame
 
 
 class OffsetSpec(IntEnum):
@@ -85,12 +86,12 @@ def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int)
         is_last = segment is reader.segments[-1]
         if reader.trust_indexes and not is_last and is_older(segment, timestamp_ms):
             continue
-        batches = (
+        candidates = (
             _trusted_candidates(reader, segment, timestamp_ms, log_start_offset)
             if reader.trust_indexes and segment.time_index is not None and len(segment.time_index.raw_entries())
             else _proven_candidates(reader, segment, timestamp_ms, log_start_offset)
         )
-        for found in _visible(batches, log_start_offset):
+        for found in _visible(candidates, log_start_offset):
             if found.timestamp_ms >= timestamp_ms:
                 return found
     return None
@@ -105,38 +106,35 @@ def is_older(segment: LogSegment, timestamp_ms: int) -> bool:
     return bool(entries) and entries[-1].timestamp_ms < timestamp_ms
 
 
-def _visible(batches: Iterable[RecordBatch], log_start_offset: int) -> Iterator[TimestampOffset]:
-    for batch in batches:
-        for record in batch.records:
-            if record.offset >= log_start_offset:
-                yield TimestampOffset(record.timestamp_ms, record.offset)
+def _visible(entries: Iterable[Iterable[TimestampOffset]], log_start_offset: int) -> Iterator[TimestampOffset]:
+    return (found for found in chain.from_iterable(entries) if found.offset >= log_start_offset)
 
 
 def _proven_candidates(
     reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
-) -> Iterator[RecordBatch]:
-    """Yield the entries that may hold the record by their headers; verify the checksums of all others."""
+) -> Iterator[Iterable[TimestampOffset]]:
+    """Yield the times of entries that may hold the record by their headers; verify the checksums of all others."""
     table = segment.entries
     start = table.find(log_start_offset)
     if start is not None:
         for number in range(max(start, table.find_not_older(timestamp_ms)), len(table.positions)):
             if table.max_timestamps[number] >= timestamp_ms:
                 segment.verify_entries(start, number)
-                yield reader.decode(segment, segment.entry(number))
+                yield reader.timestamps(segment, segment.entry(number))
         segment.verify_entries(start, len(table.positions))
     segment.raise_damage()
 
 
 def _trusted_candidates(
     reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
-) -> Iterator[RecordBatch]:
-    """Yield the entries that may hold the record, from the offset in the time index on; verify no others."""
+) -> Iterator[Iterable[TimestampOffset]]:
+    """Yield the times of entries that may hold the record, from the offset in the time index on; verify no others."""
     start = max(offset_up_to_timestamp(segment, timestamp_ms - 1), log_start_offset)
     position = segment.position_of(start, trust_index=True)
     if position is not None:
         for frame in segment.ordered_frames(position):
             if frame.header.max_timestamp_ms >= timestamp_ms:
-                yield reader.decode(segment, frame)
+                yield reader.timestamps(segment, frame)
 
 
 def first_of_largest(reader: LogReader, log_start_offset: int) -> TimestampOffset | None:
@@ -151,10 +149,10 @@ def first_of_largest(reader: LogReader, log_start_offset: int) -> TimestampOffse
     """
     best: TimestampOffset | None = None
     for segment in reader.segments_from(log_start_offset):
-        for batch in _latest_first(segment, log_start_offset):
-            if best is not None and batch.header.max_timestamp_ms < best.timestamp_ms:
+        for frame in _latest_first(segment, log_start_offset):
+            if best is not None and frame.header.max_timestamp_ms < best.timestamp_ms:
                 break
-            for found in _visible([batch], log_start_offset):
+            for found in _visible([reader.timestamps(segment, frame)], log_start_offset):
                 if found.timestamp_ms != NO_TIMESTAMP and (best is None or _rank(found) > _rank(best)):
                     best = found
     return best
@@ -164,7 +162,7 @@ def _rank(found: TimestampOffset) -> tuple[int, int]:
     return found.timestamp_ms, -found.offset
 
 
-def _latest_first(segment: LogSegment, log_start_offset: int) -> Iterator[RecordBatch]:
+def _latest_first(segment: LogSegment, log_start_offset: int) -> Iterator[Frame]:
     """Verify all entries, then yield them by falling timestamp of their headers."""
     table = segment.entries
     start = table.find(log_start_offset)
@@ -173,4 +171,4 @@ def _latest_first(segment: LogSegment, log_start_offset: int) -> Iterator[Record
     segment.raise_damage()
     numbers = range(len(table.positions) if start is None else start, len(table.positions))
     for number in sorted(numbers, key=lambda number: -table.max_timestamps[number]):
-        yield segment.decode(segment.entry(number))
+        yield segment.entry(number)

@@ -10,7 +10,6 @@ of a lookup. Its order is checked only if the first search finds no such entry.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.index_file import OffsetIndex, TimeIndex
-    from seglog_format.model import OffsetPosition, Tail, TimestampOffset
+    from seglog_format.model import Tail, TimestampOffset
 
 
 class IndexedSegment(Protocol):
@@ -74,13 +73,10 @@ def trusted_position(segment: IndexedSegment, offset: int) -> int | None:
 
 def _positions(index: OffsetIndex | None, offset: int) -> Iterator[int]:
     """Yield where to start searching for an offset: by all slots of an index, then by those that are in order."""
-    entries = () if index is None else index.raw_entries()
-    number = bisect_right(entries, offset, key=_offset)
-    if number:
-        assert index is not None
-        searched = entries[number - 1].position
-        yield searched
-        if (ordered := index.lookup(offset).position) != searched:
+    searched = None if index is None else index.searched(offset)
+    if index is not None and searched is not None:
+        yield searched.position
+        if (ordered := index.lookup(offset).position) != searched.position:
             yield ordered
 
 
@@ -120,26 +116,16 @@ def offset_up_to_timestamp(segment: IndexedSegment, timestamp_ms: int) -> int:
         An absolute offset; the base offset of the segment if its index has no entry so old.
     """
     index = segment.time_index
-    entries = () if index is None else index.raw_entries()
-    number = bisect_right(entries, timestamp_ms, key=_timestamp_ms)
-    if not number:
+    searched = None if index is None else index.searched(timestamp_ms)
+    if index is None or searched is None:
         return segment.base_offset
-    assert index is not None
-    return entries[number - 1].offset if _is_in_log(segment, entries[number - 1]) else index.lookup(timestamp_ms).offset
+    return searched.offset if _is_in_log(segment, searched) else index.lookup(timestamp_ms).offset
 
 
 def _is_in_log(segment: IndexedSegment, noted: TimestampOffset) -> bool:
     position = trusted_position(segment, noted.offset)
     found = None if position is None else segment.frame_at(position)
     return isinstance(found, Frame) and found.header.max_timestamp_ms == noted.timestamp_ms
-
-
-def _offset(entry: OffsetPosition) -> int:
-    return entry.offset
-
-
-def _timestamp_ms(entry: TimestampOffset) -> int:
-    return entry.timestamp_ms
 
 
 def _frames(segment: IndexedSegment, position: int, offset: int) -> Iterator[Frame]:

@@ -16,12 +16,12 @@ from seglog_format.doctor.space import stamped_late
 from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
 from seglog_format.doctor.tiering import uncopied
 from seglog_format.doctor.transactions import Coordinator, Standing, open_transactions
-from seglog_format.errors import Location, UsageError
+from seglog_format.errors import Location
 from seglog_format.field_names import kafka_name
 from seglog_format.log.directory import LogDirectories, LogDirectory, log_directory_above
 from seglog_format.log.gaps import COMPACTED_TOPICS, tiered_gap
 from seglog_format.log.listing import list_log_directory
-from seglog_format.log.path_kind import PathKind, path_kind
+from seglog_format.log.path_kind import PathKind, path_kind, require_directory
 from seglog_format.names import METADATA_TOPICS
 from seglog_format.recovery.plan import DELETE_STATE
 from seglog_format.tier.local_metadata import LocalMetadataTopic
@@ -216,11 +216,8 @@ class Examination:
 
 
 def _input_at(path: Path) -> _Input:
-    kind = path_kind(path)
-    if kind is PathKind.FILE:
-        msg = f"{path}: give a partition directory or a log directory"
-        raise UsageError(msg)
-    if kind is PathKind.PARTITION:
+    require_directory(path)
+    if path_kind(path) is PathKind.PARTITION:
         return _Input(path, log_directory_above(path), path)
     return _Input(path, LogDirectory(list_log_directory(path)), None)
 

@@ -260,6 +260,20 @@ def test_every_next_step_can_be_typed(tmp_path: Path, capsys: pytest.CaptureFixt
             shutil.rmtree(tmp_path / f"new-{number}", ignore_errors=True)
 
 
+def test_what_brokers_of_a_release_do_not_accept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = whole(tmp_path, "plain")
+    assert said(capsys, data, "--version", "4.4", status=DONE) == []
+    found = said(capsys, data, "--version", "3.9", status=FINDINGS)
+    assert "the level of metadata.version is 30, and it accepts 21 at most" in found[0]["what"]
+    assert {each["kind"] for each in found} == {"no start"}
+    assert "resurrect --kafka 3.9 --downgrade" in found[0]["next"]
+    early = tmp_path / "early"
+    shutil.copytree(bundled("3.9.1/cluster-metadata"), early)
+    assert said(capsys, early, "--version", "3.9", status=DONE) == []
+    found = said(capsys, early, "--version", "4.4", status=FINDINGS)
+    assert "topic delrec has segment.bytes=6000, the least is 1048576" in found[0]["what"]
+
+
 def test_directories_of_one_broker_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = whole(tmp_path / "a", "plain", "segs")
     second = tmp_path / "b"

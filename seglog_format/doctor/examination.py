@@ -79,12 +79,23 @@ class Examination:
         remote: knows what a remote store holds.
         limit: maximum bytes that one batch may decompress to.
         guard: returns a context that handles the errors of a named thing; the others are examined all the same.
+        version: of the brokers that shall start; None for any.
 
     Raises:
         UsageError: a path is no directory of either kind.
     """
 
-    def __init__(self, paths: Sequence[Path], *, now_ms: int, remote: KnowsTiered, limit: int, guard: Guard) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        *,
+        now_ms: int,
+        remote: KnowsTiered,
+        limit: int,
+        guard: Guard,
+        version: str | None = None,
+    ) -> None:
+        self._version = version
         self._now_ms, self._remote, self._limit, self._guard = now_ms, remote, limit, guard
         self._inputs = [_input_at(path) for path in dict.fromkeys(paths)]
         self._topic = LocalMetadataTopic()
@@ -98,6 +109,7 @@ class Examination:
         if any(given.partition is None for given in self._inputs):
             with self._guard("the log directories"):
                 found += starts.about_directories(self._cluster)
+                found += starts.refused_by(self._cluster, self._version) if self._version else ()
         for given in self._inputs:
             found += self._of_input(given)
         whole = [given.path for given in self._inputs if given.partition is None]

@@ -27,7 +27,7 @@ Examples:
   seglog transactions --json /var/lib/kafka/data | jq 'select(.isHanging)'"""
 
 
-def place_of(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, int] | None:
+def point_of(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, int] | None:
     """Parse a partition and an offset."""
     if value is None:
         return None
@@ -44,9 +44,9 @@ def place_of(_context: click.Context, _parameter: click.Parameter, value: str | 
 @click.option("--transactional-id", metavar="ID", help="Only the transactions of this transactional id.")
 @click.option(
     "--at",
-    "place",
+    "point",
     metavar="PARTITION:OFFSET",
-    callback=place_of,
+    callback=point_of,
     help="The transactions that were open there, with their ends, such as payments-0:4711.",
 )
 @json_option
@@ -55,7 +55,7 @@ def command(
     *,
     producer: int | None,
     transactional_id: str | None,
-    place: tuple[str, int] | None,
+    point: tuple[str, int] | None,
     as_json: bool,
 ) -> int:
     """List the transactions that have no end marker in the partitions of the log directories PATHS.
@@ -81,27 +81,27 @@ def command(
         status = UNREADABLE
     for directory in cluster.directories.directories:
         for _, entry in sorted(directory.partitions.items()):
-            if place is not None and entry.path.name != place[0]:
+            if point is not None and entry.path.name != point[0]:
                 continue
             with passing_over.errors_of(entry.path), directory.open(entry) as partition:
-                for each in _found(entry, partition, coordinator, place):
+                for each in _found(entry, partition, coordinator, point):
                     if producer in {None, each.producer_id} and transactional_id in {None, each.transactional_id}:
                         _write(each, as_json=as_json)
                         status = max(status, FINDINGS)
-                if place is None and partition.transactions.damage is not None:
+                if point is None and partition.transactions.damage is not None:
                     diagnose(f"{partition.transactions.damage}; transactions from there on are not known")
                     status = UNREADABLE
     return max(status, passing_over.status())
 
 
 def _found(
-    entry: PartitionEntry, partition: Partition, coordinator: Coordinator, place: tuple[str, int] | None
+    entry: PartitionEntry, partition: Partition, coordinator: Coordinator, point: tuple[str, int] | None
 ) -> Iterator[OpenTransaction] | Iterator[TransactionAt]:
     from seglog_format.doctor.transactions import open_transactions, transactions_at
 
-    if place is None:
+    if point is None:
         return open_transactions(entry, partition, coordinator)
-    return transactions_at(entry, partition, place[1], coordinator)
+    return transactions_at(entry, partition, point[1], coordinator)
 
 
 def _write(one: OpenTransaction | TransactionAt, *, as_json: bool) -> None:
@@ -133,9 +133,9 @@ def ended_object(one: TransactionAt) -> dict[str, Any]:
 def _write_ended(one: TransactionAt) -> None:
     name = "" if one.transactional_id is None else f", transactional id {printable(one.transactional_id)}"
     end = "not ended" if one.outcome is None else f"{one.outcome} at offset {one.end_offset}"
-    who = f"producer {one.producer_id} epoch {one.producer_epoch}{name}"
+    producer = f"producer {one.producer_id} epoch {one.producer_epoch}{name}"
     since = f"from offset {one.first_offset}, {time_text(one.since_ms)}"
-    write_text(f"{printable(str(one.path))}: {who}: {since}; {end}")
+    write_text(f"{printable(str(one.path))}: {producer}: {since}; {end}")
 
 
 def _write_open(one: OpenTransaction) -> None:

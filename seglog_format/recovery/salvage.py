@@ -70,7 +70,7 @@ def salvage_partition(
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
         files: the file layer to write through.
-        change: returns the bytes to write for an entry; None to write each as it is.
+        change: returns the bytes to write for an entry; None to write each unchanged.
 
     Yields:
         What was kept of each segment, after its files are written.
@@ -103,7 +103,7 @@ def salvage_writer(
         target: the directory to write to.
         settings: of the indexes.
         files: the file layer to write through.
-        change: returns the bytes to write for an entry; None to write each as it is.
+        change: returns the bytes to write for an entry; None to write each unchanged.
 
     Raises:
         WriteError: a file could not be written.

@@ -110,6 +110,9 @@ def test_what_was_open_at_an_offset(broker: Path, capsys: pytest.CaptureFixture[
     assert at(6, "--producer", 7, status=DONE) == []
     assert run(["transactions", "--at", "payments-0:2", str(broker)]) == FINDINGS
     assert "COMMIT at offset 3" in capsys.readouterr().out
+    assert run(["transactions", "--at", "payments-0:9", "--producer", "7", str(broker)]) == DONE
+    assert capsys.readouterr().out == "no transaction was open there\n"
     assert run(["transactions", "--at", "2", str(broker)]) == USAGE
+    capsys.readouterr()
     first = listed(capsys, broker, "--at", "txn-open-0:5", status=FINDINGS)[0]
     assert (first["transactionalId"], first["outcome"]) == ("txn-open-oa", None)

@@ -91,7 +91,10 @@ def command(
                 if point is None and partition.transactions.damage is not None:
                     diagnose(f"{partition.transactions.damage}; transactions from there on are not known")
                     status = UNREADABLE
-    return max(status, passing_over.status())
+    status = max(status, passing_over.status())
+    if status == DONE and not as_json:
+        write_text("no transaction is open" if point is None else "no transaction was open there")
+    return status
 
 
 def _found(

@@ -198,6 +198,13 @@ def in_microseconds(root: Path) -> Path:
     return make(root, times)
 
 
+def uncleaned(root: Path) -> Path:
+    logs = {f"{number * 5}.log": entry(number * 5, 5, time=1 + number * 4_000_000) for number in range(4)}
+    directory = make(root, logs)
+    checkpoint(directory, "cleaner-offset-checkpoint", 0)
+    return directory
+
+
 def replaced(root: Path) -> Path:
     return make(root, {"0.log": entry(0, 5) + entry(5, 5), "0.log.swap": entry(0, 5), "10.log": entry(10)})
 
@@ -227,6 +234,7 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     overlapping: Said("loss", "SEG-PDR-013", "a consumer", "3 offsets, 9 to 11 cannot be", "salvage", f"{0:020}.log"),
     hanging: Said("readers", "SEG-LKP-012", "committed records", "cannot be seen here", "transactions", "orders-0"),
     forgotten: Said("readers", "SEG-PSN-010", "committed records", "forgets producer 7", "transactions", "orders-0"),
+    uncleaned: Said("space", "SEG-CMP-005", "the cleaner", "up to offset 10 were due an hour", "retain", "orders-0"),
     in_microseconds: Said("space", "SEG-RET-003", "retention", "microseconds", "retain", f"{0:020}.log"),
     torn: Said("change", "SEG-RCV-033", "a starting broker", "no whole entry is among", "recover", f"{0:020}.log"),
 }

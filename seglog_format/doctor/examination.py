@@ -12,7 +12,7 @@ from seglog_format.checks.verify import verify
 from seglog_format.cluster.cluster import Cluster
 from seglog_format.doctor import starts
 from seglog_format.doctor.sizes import sizes_of
-from seglog_format.doctor.space import stamped_late
+from seglog_format.doctor.space import stamped_late, uncleaned
 from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
 from seglog_format.doctor.tiering import uncopied
 from seglog_format.doctor.transactions import Coordinator, Standing, open_transactions
@@ -183,6 +183,7 @@ class Examination:
             if transactions.damage is not None:
                 self.remarks.append(f"{transactions.damage}; transactions from there on are not known")
             yield from stamped_late(entry, partition, self._now_ms)
+            yield from uncleaned(entry, directory, partition, lambda topic: self._cluster.image().topic_config(topic))
             yield from uncopied(entry, directory, partition, self._remote, self._topic)
 
     def _held_back(self, entry: PartitionEntry, directory: LogDirectory, partition: Partition) -> tuple[Hurt, ...]:

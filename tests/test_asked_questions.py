@@ -140,5 +140,33 @@ def test_a_question_is_answered_by_one_command(
     assert answer in " ".join(capsys.readouterr().out.split())
 
 
+QUESTIONS: Final = [
+    tuple(cell.strip() for cell in line.strip("|").split(" | "))
+    for line in PAGE.read_text("utf-8").partition("## Which command answers what")[2].partition("\n## ")[0].splitlines()
+    if line.startswith("| ") and "| command" not in line
+]
+KNOWN_OFFSET: Final = "2"
+"""In the place of the offset of the table, which the directory does not have."""
+
+
+@each_of("row", QUESTIONS, ids=lambda row: row[0])
+def test_each_question_of_an_operator_has_a_command(
+    row: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(bundled("4.3.0/root"), tmp_path / "data")
+    for case in ("cluster-metadata", "consumer-offsets", "plain"):
+        shutil.copytree(bundled(f"4.3.0/{case}"), tmp_path / "data", dirs_exist_ok=True)
+    data, other = tmp_path / "data", tmp_path / "other" / "plain-0"
+    shutil.copytree(data / "plain-0", other)
+    is_of_logs = " OTHER" in row[1] and "DIR" in row[1]
+    paths = {"DIR": data, "PARTITION": data / "plain-0", "OTHER": other.parent if is_of_logs else other}
+    named = {name: str(path) for name, path in paths.items()} | {"NEW": str(tmp_path / "new"), "4711": KNOWN_OFFSET}
+    _, *words = shlex.split(row[1].strip("`"))
+    split = (each.partition("/") for each in words)
+    assert run([named.get(head, head) + slash + rest for head, slash, rest in split]) in {DONE, FINDINGS}
+    assert capsys.readouterr().out or "find" in words
+
+
 def test_all_threads_are_there() -> None:
     assert (len(ROWS), INPUTS.keys() - {row[0].partition(",")[0] for row in ROWS}) == (19, set())
+    assert len(QUESTIONS) == 22

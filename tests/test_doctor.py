@@ -198,6 +198,13 @@ def in_microseconds(root: Path) -> Path:
     return make(root, times)
 
 
+def uncleaned(root: Path) -> Path:
+    logs = {f"{number * 5}.log": entry(number * 5, 5, time=1 + number * 4_000_000) for number in range(4)}
+    directory = make(root, logs)
+    checkpoint(directory, "cleaner-offset-checkpoint", 0)
+    return directory
+
+
 def replaced(root: Path) -> Path:
     return make(root, {"0.log": entry(0, 5) + entry(5, 5), "0.log.swap": entry(0, 5), "10.log": entry(10)})
 
@@ -227,6 +234,7 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     overlapping: Said("loss", "SEG-PDR-013", "a consumer", "3 offsets, 9 to 11 cannot be", "salvage", f"{0:020}.log"),
     hanging: Said("readers", "SEG-LKP-012", "committed records", "cannot be seen here", "transactions", "orders-0"),
     forgotten: Said("readers", "SEG-PSN-010", "committed records", "forgets producer 7", "transactions", "orders-0"),
+    uncleaned: Said("space", "SEG-CMP-005", "the cleaner", "up to offset 10 were due an hour", "retain", "orders-0"),
     in_microseconds: Said("space", "SEG-RET-003", "retention", "microseconds", "retain", f"{0:020}.log"),
     torn: Said("change", "SEG-RCV-033", "a starting broker", "no whole entry is among", "recover", f"{0:020}.log"),
 }
@@ -258,6 +266,20 @@ def test_every_next_step_can_be_typed(tmp_path: Path, capsys: pytest.CaptureFixt
             words = shlex.split(one["next"].replace("NEW", str(tmp_path / f"new-{number}")))
             assert run(words[1:]) != USAGE, one["next"]
             shutil.rmtree(tmp_path / f"new-{number}", ignore_errors=True)
+
+
+def test_what_brokers_of_a_release_do_not_accept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = whole(tmp_path, "plain")
+    assert said(capsys, data, "--version", "4.4", status=DONE) == []
+    found = said(capsys, data, "--version", "3.9", status=FINDINGS)
+    assert "the level of metadata.version is 30, and it accepts 21 at most" in found[0]["what"]
+    assert {each["kind"] for each in found} == {"no start"}
+    assert "resurrect --kafka 3.9 --downgrade" in found[0]["next"]
+    early = tmp_path / "early"
+    shutil.copytree(bundled("3.9.1/cluster-metadata"), early)
+    assert said(capsys, early, "--version", "3.9", status=DONE) == []
+    found = said(capsys, early, "--version", "4.4", status=FINDINGS)
+    assert "topic delrec has segment.bytes=6000, the least is 1048576" in found[0]["what"]
 
 
 def test_directories_of_one_broker_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -141,8 +141,8 @@ def test_a_place_in_json_or_in_a_decoded_record(tmp_path: Path, capsys: pytest.C
     path = make(
         tmp_path, {"0.log": b"".join(batch(record(value=each), base_offset=n) for n, each in enumerate(values))}
     )
-    for place, text, expected in (("user.id", "7", [0]), ("tags.1", "b", [0]), ("tags", '["a", "b"]', [0])):
-        lines, _ = find(capsys, text, path, "--at", place, status=DONE)
+    for names, text, expected in (("user.id", "7", [0]), ("tags.1", "b", [0]), ("tags", '["a", "b"]', [0])):
+        lines, _ = find(capsys, text, path, "--at", names, status=DONE)
         assert [line["offset"] for line in lines] == expected
     find(capsys, "7", path, "--at", "tags.7", status=FINDINGS)
     groups = bundled("4.3.0/consumer-offsets")

@@ -159,8 +159,33 @@ def test_standard_input_is_read_as_a_log(
         given(monkeypatch, gzip.compress(log))
         assert run([command, *arguments]) != DONE
         if command != "find":
-            assert "compressed with gzip: unpack it first: gzip -dc - | seglog dump -" in capsys.readouterr().err
+            assert "compressed with gzip: unpack it first: gzip -dc | seglog dump -" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_packed_standard_input_is_named_by_inspect_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given(monkeypatch, gzip.compress(LOG))
+    assert run(["inspect", "-"]) == USAGE
+    assert "-: compressed with gzip: unpack it first: gzip -dc | seglog dump -" in capsys.readouterr().err
+
+
+@each_of("command", ["doctor", "export", "retain", "salvage"])
+def test_a_command_about_directories_says_how_to_make_one_of_a_renamed_log(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a copy.bin").write_bytes(entry(7))
+    options = {"export": ["--to", "table"], "salvage": ["-o", "new"]}.get(command, [])
+    assert run([command, "a copy.bin", *options]) == USAGE
+    step = capsys.readouterr().err.partition("for this log alone: ")[2].strip()
+    assert step == f"mkdir my-topic-0; cp 'a copy.bin' my-topic-0/{7:020}.log"
+    subprocess.run(step, shell=True, check=True)  # noqa: S602 - as a user would
+    assert run([command, "my-topic-0", *options]) == DONE
+    (tmp_path / "a copy.bin").write_bytes(gzip.compress(LOG))
+    assert run([command, "a copy.bin", *options]) == USAGE
+    assert "unpack it first: gzip -dc 'a copy.bin' | seglog dump -" in capsys.readouterr().err
 
 
 def test_the_base_offset_of_standard_input_is_what_rules_compare(

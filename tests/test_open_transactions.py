@@ -7,10 +7,10 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from helpers.made_partitions import entry, transactional
+from helpers.made_partitions import control, entry, transactional
 from helpers.support import bundled
 
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
+from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
 from seglog_format.cli.main import run
 
 if TYPE_CHECKING:
@@ -93,3 +93,26 @@ def test_damage_is_no_answer(broker: Path, capsys: pytest.CaptureFixture[str]) -
             log.write_bytes(b"\xff" * 100 + log.read_bytes())
     found = listed(capsys, broker, status=UNREADABLE)
     assert {each["isHanging"] for each in found} == {None}
+
+
+def test_what_was_open_at_an_offset(broker: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (broker / "payments-0").mkdir()
+    data = transactional(0) + transactional(1, 8) + entry(2) + control(3, 1) + transactional(4) + control(5, 0)
+    (broker / "payments-0" / f"{0:020}.log").write_bytes(data)
+
+    def at(offset: int, *words: object, status: int = FINDINGS) -> list[tuple[Any, ...]]:
+        found = listed(capsys, broker, "--at", f"payments-0:{offset}", *words, status=status)
+        return [(one["producerId"], one["firstOffset"], one["endOffset"], one["outcome"]) for one in found]
+
+    assert at(0) == [(7, 0, 3, "COMMIT")]
+    assert at(2) == at(3) == [(7, 0, 3, "COMMIT"), (8, 1, None, None)]
+    assert at(4, "--producer", 7) == at(5, "--producer", 7) == [(7, 4, 5, "ABORT")]
+    assert at(6, "--producer", 7, status=DONE) == []
+    assert run(["transactions", "--at", "payments-0:2", str(broker)]) == FINDINGS
+    assert "COMMIT at offset 3" in capsys.readouterr().out
+    assert run(["transactions", "--at", "payments-0:9", "--producer", "7", str(broker)]) == DONE
+    assert capsys.readouterr().out == "no transaction was open there\n"
+    assert run(["transactions", "--at", "2", str(broker)]) == USAGE
+    capsys.readouterr()
+    first = listed(capsys, broker, "--at", "txn-open-0:5", status=FINDINGS)[0]
+    assert (first["transactionalId"], first["outcome"]) == ("txn-open-oa", None)

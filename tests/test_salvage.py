@@ -279,3 +279,53 @@ def wrong_size(data: bytes, source: random.Random) -> bytes:
 
 
 KINDS = (flip, cut, blank, wrong_size)
+
+
+WHOLE = [name for name in authentic_names() if name.startswith(("0.10.2.2/", "4.3.0/")) and "crash" not in name]
+
+
+@each_of("name", WHOLE, share=3)
+@pytest.mark.parametrize("keeps_keys", [False, True])
+def test_a_redacted_copy_has_everything_else(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, keeps_keys: bool
+) -> None:
+    for number, source in enumerate(sorted(each.parent for each in authentic(name).rglob(f"{0:020}.log"))):
+        with open_partition(source) as partition:
+            before = list(partition.records())
+        if len(before) < 2 or source.name.startswith("__"):
+            continue
+        one, other = before[1], before[-1]
+        target = tmp_path / str(number) / source.name
+        words = [
+            "--redact",
+            str(one.offset),
+            *(["--redact-key", other.key.decode(errors="surrogateescape")] if other.key else []),
+        ]
+        run(["salvage", str(source), "-o", str(target), *words, *(["--null"] if keeps_keys else [])])
+        gone = {each.offset for each in before if each is one or (other.key and each.key == other.key)}
+        out = capsys.readouterr().out
+        assert f"redacted {len(gone)} record" in out
+        assert ("timestamp and key" in out) == keeps_keys
+        with open_partition(source) as old, open_partition(target) as new:
+            after = {each.offset: each for each in new.records()}
+            assert new.log_end_offset == old.log_end_offset
+        for each in before:
+            found = after.get(each.offset)
+            assert (found is None) == (each.offset in gone and not keeps_keys)
+            if found is not None:
+                same = (each.key, each.timestamp_ms, None if each.offset in gone else each.value)
+                assert (found.key, found.timestamp_ms, found.value) == same
+                assert found.headers == (() if each.offset in gone else each.headers)
+        assert not [each for each in verify(target) if each.severity is Severity.ERROR]
+
+
+def test_what_was_not_found_is_not_called_redacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5)})
+    assert run(["salvage", str(path), "-o", str(tmp_path / "new"), "--redact", "9"]) == 1
+    assert "redacted 0 records\n" in capsys.readouterr().out
+    assert run(["salvage", str(path.parent), "-o", str(tmp_path / "all"), "--redact", "1"]) == 2
+    assert run(["salvage", str(path), "-o", str(tmp_path / "all"), "--null"]) == 2
+    undecodable = batch(b"\x00" * 3, base_offset=5)
+    (path / f"{0:020}.log").write_bytes(entry(0, 5) + undecodable)
+    assert run(["salvage", str(path), "-o", str(tmp_path / "unread"), "--redact", "1"]) == 3
+    assert not list((tmp_path / "unread").glob("*.log"))

@@ -21,6 +21,7 @@ from seglog_format.cli.output import (
     write_text,
 )
 from seglog_format.cli.passing_over import PassingOver
+from seglog_format.cli.resurrect import RELEASES
 from seglog_format.cli.tier_options import remote_options
 
 if TYPE_CHECKING:
@@ -45,14 +46,21 @@ TOP: Final = 10
 @click.command(epilog=EPILOG)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @click.option("--now", callback=to_timestamp_ms, metavar="TIME", help="Assume this time: milliseconds or an ISO time.")
+@click.option(
+    "--version",
+    "version",
+    type=click.Choice(RELEASES),
+    help="The brokers that shall start: also say which features and settings they do not accept.",
+)
 @click.option("--sizes", "with_sizes", is_flag=True, help="Also print what each partition consists of.")
 @remote_options
 @limit_option
 @json_option
-def command(
+def command(  # noqa: PLR0913 - one for each option
     paths: tuple[Path, ...],
     *,
     now: int | None,
+    version: str | None,
     with_sizes: bool,
     remote: RemoteChoice | None,
     limit: int,
@@ -79,7 +87,7 @@ def command(
     passing = PassingOver("things")
     known = LocalMetadataTopic() if remote is None else remote.open()
     at_ms = system_clock() if now is None else now
-    examination = Examination(paths, now_ms=at_ms, remote=known, limit=limit, guard=passing.errors_of)
+    examination = Examination(paths, now_ms=at_ms, remote=known, limit=limit, guard=passing.errors_of, version=version)
     statements = examination.statements()
     for number, each in enumerate(statements, 1):
         if as_json:

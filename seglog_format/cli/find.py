@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.cli.tier_options import RemoteChoice
-    from seglog_format.doctor.find import Place
+    from seglog_format.doctor.find import FieldPath
     from seglog_format.lines import LineOptions, Source
     from seglog_format.log.search import Wanted
 
@@ -64,7 +64,7 @@ Examples:
 @click.option("--decode", is_flag=True, help="Print the records of Kafka's own topics decoded.")
 @click.option(
     "--at",
-    "place",
+    "field_path",
     metavar="NAME.NAME",
     help="PATTERN is all that is at this place of a JSON value, or, with --decode, of a record's line as JSON.",
 )
@@ -83,7 +83,7 @@ def command(  # noqa: PLR0913 - an option each
     is_count: bool,
     as_json: bool,
     output: Path | None,
-    place: str | None,
+    field_path: str | None,
     remote: RemoteChoice | None,
     **choices: Any,  # noqa: ANN401 - click passes what the options gave
 ) -> int:
@@ -101,15 +101,15 @@ def command(  # noqa: PLR0913 - an option each
     missing, which standard error names: a record may be there that was not found. Tiered offsets of a partition are
     searched with --remote only.
     """
-    from seglog_format.doctor.find import Place
+    from seglog_format.doctor.find import FieldPath
     from seglog_format.lines import LineOptions
     from seglog_format.log.search import FIELDS, Wanted
 
     long_over = LONG_SIZE if as_json else SHOWN_SIZE
     fields = tuple(name for name in FIELDS if choices.pop(name))
     options = LineOptions(**choices, long_over=long_over)
-    searched = _pattern(pattern, is_regex=is_regex, is_hex=is_hex) if place is None else b""
-    at = None if place is None else Place(tuple(place.split(".")), pattern)
+    searched = _pattern(pattern, is_regex=is_regex, is_hex=is_hex) if field_path is None else b""
+    at = None if field_path is None else FieldPath(tuple(field_path.split(".")), pattern)
     wanted = Wanted(pattern=searched, fields=fields or FIELDS, since_ms=since, until_ms=until)
     search = _Search(wanted, options, first, output, at, remote)
     write = _Writer(as_json=as_json, is_count=is_count)
@@ -153,7 +153,7 @@ class _Search:
         options: LineOptions,
         first: int | None,
         output: Path | None,
-        at: Place | None,
+        at: FieldPath | None,
         remote: RemoteChoice | None,
     ) -> None:
         self.found = 0
@@ -198,12 +198,12 @@ class _Search:
                     yield source, str(path / source.name) if path.is_dir() else as_given(str(path))
                     if path.is_dir() and is_local and not self.is_done:
                         gaps.end(source)
-                    self.is_incomplete |= gaps.is_any_missing or gaps.is_any_elsewhere
+                    self.is_incomplete |= gaps.is_any_missing or gaps.is_any_tiered
                     done += source.size
                     advance(done)
                 if path.is_dir() and is_local:
                     gaps.finish(path)
-                    self.is_incomplete |= gaps.is_any_missing or gaps.is_any_elsewhere
+                    self.is_incomplete |= gaps.is_any_missing or gaps.is_any_tiered
 
     def _is_searched(self, source: Source, *, is_named: bool) -> bool:
         """Return whether a file is searched: below a directory, only the logs that readers open."""

@@ -22,7 +22,7 @@ class GapLines:
     Attributes:
         reached: the offset after the last one that was read of a log.
         is_any_missing: whether offsets were reported that are in no remote store either.
-        is_any_elsewhere: whether offsets were reported that are in a remote store.
+        is_any_tiered: whether offsets were reported that are in a remote store.
     """
 
     def __init__(self, options: LineOptions, *, as_json: bool = False) -> None:
@@ -39,7 +39,7 @@ class GapLines:
         self._watch: GapWatch | None = None
         self.reached = 0
         self.is_any_missing = False
-        self.is_any_elsewhere = False
+        self.is_any_tiered = False
 
     def begin(self, source: Source) -> None:
         """Begin a file; report what is missing before the first segment of its directory."""
@@ -87,7 +87,7 @@ class GapLines:
             if self._as_json and self._directory is not None:
                 write_json(gap_line(gap, self._directory))
             self.is_any_missing |= gap.is_loss
-            self.is_any_elsewhere |= not gap.is_loss
+            self.is_any_tiered |= not gap.is_loss
 
 
 def _is_log(source: Source) -> bool:

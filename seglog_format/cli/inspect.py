@@ -13,7 +13,7 @@ import click
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import diagnose, write_json
-from seglog_format.log.foreign_files import foreign_at
+from seglog_format.log.foreign_files import foreign_at, foreign_kind
 
 if TYPE_CHECKING:
     from seglog_format.inspection import Inspection, Selection
@@ -71,10 +71,15 @@ def command(file: str, *, as_json: bool, whole: bool, depth: int | None, html: P
 
 
 def _inspected(file: str, wanted: Selection) -> Inspection:
+    from seglog_format.errors import UsageError
     from seglog_format.inspection import inspect_file, inspect_pasted
 
     if file == "-":
-        return inspect_pasted(sys.stdin.buffer.read(), wanted)
+        content = sys.stdin.buffer.read()
+        if (foreign := foreign_kind(file, content)) is not None:
+            msg = f"{file}: {foreign}"
+            raise UsageError(msg)
+        return inspect_pasted(content, wanted)
     path = Path(file)
     match = POSITION.fullmatch(file)
     if match and not path.exists():

@@ -88,8 +88,8 @@ def command(
     A stock Kafka starts from it as broker and controller in one. Records keep their offsets, timestamps and headers;
     transactions, committed offsets of groups, settings, quotas, ACLs and SCRAM users are kept as far as PATHS hold
     them. Nothing at PATHS is changed. Of several replicas, the node gets the one that an election would keep; of a
-    damaged log, every intact batch, as 'seglog salvage' does. Segments in the store at --remote are copied to the disk;
-    each is read once for the plan, and once to write it.
+    damaged log, every intact batch, and from the other replicas those that it lacks, as 'seglog salvage A B' does.
+    Segments in the store at --remote are copied to the disk; each is read once for the plan, and once to write it.
 
     Retention is switched off for all topics, because the first start would delete old segments within seconds; the
     old settings are in resurrection.jsonl in the new directory, and settings for the first start in server.properties.

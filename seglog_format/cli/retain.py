@@ -119,15 +119,14 @@ def _held(directory: LogDirectory, *, write: bool) -> Any:  # noqa: ANN401 - a c
 def _partitions(path: Path) -> tuple[LogDirectory, list[Path]]:
     from seglog_format.cli.paths import log_directory_at
     from seglog_format.log.directory import log_directory_above
+    from seglog_format.log.path_kind import require_directory
     from seglog_format.names import METADATA_TOPICS
 
     directory = log_directory_at(path)
     if directory is not None:
         entries = [entry for key, entry in directory.partitions.items() if key[0] not in METADATA_TOPICS]
         return directory, [entry.path for entry in entries]
-    if not path.is_dir():
-        msg = f"{path}: give a partition directory or a log directory"
-        raise UsageError(msg)
+    require_directory(path)
     return log_directory_above(path), [path]
 
 

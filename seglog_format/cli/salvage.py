@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from seglog_format.cleaning.redaction import Redaction
     from seglog_format.cluster.merged_replicas import MergedReplicas
     from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.recovery.salvage_scan import DamagedRange
@@ -28,19 +29,29 @@ Examples:
   seglog salvage my-topic-0 -o rescued/my-topic-0
   seglog salvage /var/lib/kafka/data -o rescued
   seglog salvage my-topic-0 backup/my-topic-0 -o rescued/my-topic-0
+  seglog salvage my-topic-0 -o without/my-topic-0 --redact 4711
   seglog salvage --json my-topic-0 -o rescued/my-topic-0 | jq .damaged[]"""
+
+SHOWN_OFFSETS: Final = 20
+"""Maximum number of redacted offsets that text shows."""
 
 
 @click.command(epilog=EPILOG)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @click.option("-o", "--output", type=PATH, required=True, metavar="DIR", help="Write here: a new or empty directory.")
+@click.option("--redact", "offsets", type=int, multiple=True, metavar="OFFSET", help="Leave this record out.")
+@click.option("--redact-key", "keys", multiple=True, metavar="KEY", help="Leave all records with this key out.")
+@click.option("--null", "keeps_keys", is_flag=True, help="Leave out only the value and the headers of these records.")
 @index_interval_option
 @generation_option
 @json_option
-def command(
+def command(  # noqa: PLR0913 - one for each option
     paths: tuple[Path, ...],
     *,
     output: Path,
+    offsets: tuple[int, ...],
+    keys: tuple[str, ...],
+    keeps_keys: bool,
     index_interval_bytes: int | None,
     generation: BrokerGeneration | None,
     as_json: bool,
@@ -59,34 +70,76 @@ def command(
     one is taken from another. Where they hold different batches, those of the history are copied that an election
     keeps; the others are listed as diverged. The exit status is 1 then, and if offsets are lost that no replica has.
 
+    With --redact or --redact-key, the copy is one without these records, as compaction would leave it: all other
+    offsets stay, and what remains visible of a record is said. Nothing is redacted at PATH. The exit status is 1 if one
+    was not found.
+
     The exit status is 1 if something was not copied, cannot be read in the copy, or is missing by the files beside a
     log; 3 if a limit kept something from being read. An incomplete last batch and zeros at the end of a log are also
     listed, but are no loss by themselves. If writing fails, DIR holds the segments listed so far, complete, and nothing
     of any other.
     """
     from seglog_format import salvage
+    from seglog_format.cleaning.redaction import redaction_of
     from seglog_format.storage.new_directory import directories_for
 
     for path in paths:
         _require_apart(path, output)
     status, passing = DONE, PassingOver("partitions")
+    redact: list[int | bytes] = [*offsets, *(each.encode(errors="surrogateescape") for each in keys)]
+    if keeps_keys and not redact:
+        msg = "--null needs --redact or --redact-key"
+        raise UsageError(msg)
+    redaction = redaction_of(redact, keeps_keys=keeps_keys)
     with directories_for(output):
         for name, directories in _partitions(paths):
             target = output / name if name else output
+            if name and offsets:
+                msg = "--redact takes offsets of one partition: give a partition directory"
+                raise UsageError(msg)
             with passing.errors_of(directories[0]):
                 if len(directories) > 1:
-                    found = _merge(directories, target, index_interval_bytes, generation, as_json=as_json)
+                    found = _merge(directories, target, index_interval_bytes, generation, redaction, as_json=as_json)
                     status = max(status, found)
                     continue
                 (directory,) = directories
-                plan = salvage(directory, target, interval_bytes=index_interval_bytes, generation=generation)
+                plan = salvage(
+                    directory,
+                    target,
+                    interval_bytes=index_interval_bytes,
+                    generation=generation,
+                    redact=redact,
+                    keeps_keys=keeps_keys,
+                )
                 segments = plan.apply(partial(_report, directory, as_json=as_json))
+                if redaction is not None:
+                    redaction.redacted.update(plan.redacted)
                 status = max(status, FINDINGS if any(segment.is_loss for segment in segments) else DONE)
                 if _write_gaps(directory, segments, as_json=as_json):
                     status = max(status, FINDINGS)
                 if any(segment.names for segment in segments):
                     status = max(status, _write_faults(target, as_json=as_json))
+    if redaction is not None:
+        status = max(status, _write_redaction(redaction, as_json=as_json))
     return max(status, passing.status())
+
+
+def _write_redaction(redaction: Redaction, *, as_json: bool) -> int:
+    """Report which records were redacted, and what stays visible; return the exit status."""
+    from seglog_format.cli.output import count_text
+
+    found = sorted(redaction.redacted)
+    visible = (
+        "offset, timestamp and key" if redaction.keeps_keys else "offset, and the time if nothing of a batch is left"
+    )
+    if as_json:
+        write_json({"type": "redaction", "offsets": found, "visible": visible})
+    else:
+        shown = ", ".join(str(each) for each in found[:SHOWN_OFFSETS])
+        write_text(f"redacted {count_text(len(found), 'record')}{f': {shown}' if found else ''}")
+        write_text(f"  visible in the copy: {visible}; and its size, by the batches and sequences around it")
+        write_text("  not redacted: PATH with its renamed files, other replicas, the remote store, copies of consumers")
+    return FINDINGS if redaction.offsets.difference(found) or (redaction.keys and not found) else DONE
 
 
 def _merge(
@@ -94,6 +147,7 @@ def _merge(
     target: Path,
     interval_bytes: int | None,
     generation: BrokerGeneration | None,
+    redaction: Redaction | None,
     *,
     as_json: bool,
 ) -> int:
@@ -102,7 +156,7 @@ def _merge(
     from seglog_format.log.listing import list_partition
 
     listings = [list_partition(directory) for directory in directories]
-    merged = merge_replicas(listings, target, interval_bytes=interval_bytes, generation=generation)
+    merged = merge_replicas(listings, target, interval_bytes=interval_bytes, generation=generation, redaction=redaction)
     if as_json:
         write_json(merged_object(target, merged))
     else:
@@ -156,12 +210,10 @@ def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json
 
 
 def _require_apart(path: Path, output: Path) -> None:
-    from seglog_format.log.path_kind import PathKind, path_kind
+    from seglog_format.log.path_kind import require_directory
     from seglog_format.recovery.salvage import require_apart
 
-    if path_kind(path) is PathKind.FILE:
-        msg = f"{path}: give a partition directory or a log directory"
-        raise UsageError(msg)
+    require_directory(path)
     require_apart(path, output)
 
 

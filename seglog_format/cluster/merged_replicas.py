@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from seglog_format.cleaning.redaction import Redaction
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.salvage_by_content import PlacedPart
@@ -127,6 +128,7 @@ def merge_replicas(
     *,
     interval_bytes: int | None = None,
     generation: BrokerGeneration | None = None,
+    redaction: Redaction | None = None,
 ) -> MergedReplicas:
     """Write one log with every whole batch of several replicas of a partition.
 
@@ -135,6 +137,7 @@ def merge_replicas(
         target: the directory to write to; it has to be new or empty, and outside of them.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
+        redaction: the records to leave out.
 
     Raises:
         UsageError: a path is no partition directory; the directories are not of one partition, by their names, their
@@ -152,7 +155,7 @@ def merge_replicas(
         parts, merged = _merged(opened, batches, chosen)
         offset = None if generation is None else generation.indexed_offset
         settings = infer_settings(opened.logs_of(chosen), interval_bytes=interval_bytes, indexed_offset=offset)
-        with salvage_writer(target, settings) as writer:
+        with salvage_writer(target, settings, change=None if redaction is None else redaction.of) as writer:
             writer.write_parts(opened.logs, parts)
             writer.finish(listings)
         return merged

@@ -12,16 +12,16 @@ from seglog_format.checks.verify import verify
 from seglog_format.cluster.cluster import Cluster
 from seglog_format.doctor import starts
 from seglog_format.doctor.sizes import sizes_of
-from seglog_format.doctor.space import stamped_late
+from seglog_format.doctor.space import stamped_late, uncleaned
 from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
 from seglog_format.doctor.tiering import uncopied
 from seglog_format.doctor.transactions import Coordinator, Standing, open_transactions
-from seglog_format.errors import Location, UsageError
+from seglog_format.errors import Location
 from seglog_format.field_names import kafka_name
 from seglog_format.log.directory import LogDirectories, LogDirectory, log_directory_above
 from seglog_format.log.gaps import COMPACTED_TOPICS, tiered_gap
 from seglog_format.log.listing import list_log_directory
-from seglog_format.log.path_kind import PathKind, path_kind
+from seglog_format.log.path_kind import PathKind, path_kind, require_directory
 from seglog_format.names import METADATA_TOPICS
 from seglog_format.recovery.plan import DELETE_STATE
 from seglog_format.tier.local_metadata import LocalMetadataTopic
@@ -79,12 +79,23 @@ class Examination:
         remote: knows what a remote store holds.
         limit: maximum bytes that one batch may decompress to.
         guard: returns a context that handles the errors of a named thing; the others are examined all the same.
+        version: of the brokers that shall start; None for any.
 
     Raises:
         UsageError: a path is no directory of either kind.
     """
 
-    def __init__(self, paths: Sequence[Path], *, now_ms: int, remote: KnowsTiered, limit: int, guard: Guard) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        *,
+        now_ms: int,
+        remote: KnowsTiered,
+        limit: int,
+        guard: Guard,
+        version: str | None = None,
+    ) -> None:
+        self._version = version
         self._now_ms, self._remote, self._limit, self._guard = now_ms, remote, limit, guard
         self._inputs = [_input_at(path) for path in dict.fromkeys(paths)]
         self._topic = LocalMetadataTopic()
@@ -98,6 +109,7 @@ class Examination:
         if any(given.partition is None for given in self._inputs):
             with self._guard("the log directories"):
                 found += starts.about_directories(self._cluster)
+                found += starts.refused_by(self._cluster, self._version) if self._version else ()
         for given in self._inputs:
             found += self._of_input(given)
         whole = [given.path for given in self._inputs if given.partition is None]
@@ -171,6 +183,7 @@ class Examination:
             if transactions.damage is not None:
                 self.remarks.append(f"{transactions.damage}; transactions from there on are not known")
             yield from stamped_late(entry, partition, self._now_ms)
+            yield from uncleaned(entry, directory, partition, lambda topic: self._cluster.image().topic_config(topic))
             yield from uncopied(entry, directory, partition, self._remote, self._topic)
 
     def _held_back(self, entry: PartitionEntry, directory: LogDirectory, partition: Partition) -> tuple[Hurt, ...]:
@@ -216,11 +229,8 @@ class Examination:
 
 
 def _input_at(path: Path) -> _Input:
-    kind = path_kind(path)
-    if kind is PathKind.FILE:
-        msg = f"{path}: give a partition directory or a log directory"
-        raise UsageError(msg)
-    if kind is PathKind.PARTITION:
+    require_directory(path)
+    if path_kind(path) is PathKind.PARTITION:
         return _Input(path, log_directory_above(path), path)
     return _Input(path, LogDirectory(list_log_directory(path)), None)
 

@@ -37,7 +37,7 @@ PIECE_SIZE: Final = 2**19
 """Bytes of uncompressed batches that are searched at once."""
 
 
-class Place(NamedTuple):
+class FieldPath(NamedTuple):
     """A place in a decoded record, or in a value that is JSON, and the text that has to be all that is there.
 
     Attributes:
@@ -60,7 +60,7 @@ class Place(NamedTuple):
 
 
 def found_in(
-    source: Source, wanted: Wanted, options: LineOptions, at: Place | None = None
+    source: Source, wanted: Wanted, options: LineOptions, at: FieldPath | None = None
 ) -> Iterator[dict[str, Any] | FormatError | int]:
     """Yield the wanted records of a log file as the lines that `lines_of` makes.
 
@@ -117,19 +117,19 @@ def _passed_over(content: SourceFile, position: int, pattern: bytes | re.Pattern
         piece = window.data[position - window.start :][:PIECE_SIZE]
         if not _is_plain(*RECORD_BATCH_HEADER.unpack_from(piece)[3:6]):
             break
-        data, here = bytes(piece), 0
+        data, cursor = bytes(piece), 0
         hit = data.find(pattern)
         end = len(data) if hit < 0 else hit
-        while here + RECORD_BATCH_HEADER_SIZE <= end:
-            base_offset, length, _, magic, crc, attributes, delta, *_ = RECORD_BATCH_HEADER.unpack_from(data, here)
-            following = here + ENTRY_PREFIX_SIZE + length
-            if not (_is_plain(magic, crc, attributes) and here + RECORD_BATCH_HEADER_SIZE <= following <= end):
+        while cursor + RECORD_BATCH_HEADER_SIZE <= end:
+            base_offset, length, _, magic, crc, attributes, delta, *_ = RECORD_BATCH_HEADER.unpack_from(data, cursor)
+            following = cursor + ENTRY_PREFIX_SIZE + length
+            if not (_is_plain(magic, crc, attributes) and cursor + RECORD_BATCH_HEADER_SIZE <= following <= end):
                 break
-            if crc32c(data[here + ATTRIBUTES_POSITION : following]) != crc:
+            if crc32c(data[cursor + ATTRIBUTES_POSITION : following]) != crc:
                 break
-            here, reached = following, base_offset + delta + 1
-        position += here
-        is_quiet = bool(here) and hit < 0
+            cursor, reached = following, base_offset + delta + 1
+        position += cursor
+        is_quiet = bool(cursor) and hit < 0
     return None if reached is None else (position, reached)
 
 
@@ -143,7 +143,7 @@ def _is_unread(tail: Tail) -> bool:
 
 
 def _found_in_frame(
-    frame: Frame, name: str, wanted: Wanted, options: LineOptions, lines: RecordLines, place: Place | None
+    frame: Frame, name: str, wanted: Wanted, options: LineOptions, lines: RecordLines, field_path: FieldPath | None
 ) -> Iterator[dict[str, Any] | FormatError]:
     header, at = frame.header, Location(name, frame.position)
     base_offset = header.base_offset
@@ -156,7 +156,7 @@ def _found_in_frame(
         for record in batch.records:
             if options.overlaps(record.offset, record.offset + 1) and wanted.accepts(record):
                 line = lines.line(record, header, frame.position)
-                if place is None or place.is_in(line.get("decoded"), record.value):
+                if field_path is None or field_path.is_in(line.get("decoded"), record.value):
                     yield line
     except FormatError as error:
         yield error

@@ -7,6 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seglog_format.cluster.image import TOPIC_RESOURCE
+from seglog_format.cluster.releases import RELEASES, too_high
 from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
 from seglog_format.errors import Location
 from seglog_format.log.gaps import GapKind
@@ -60,6 +62,33 @@ def about_directories(cluster: Cluster) -> Iterator[Statement]:
             step = typed("dump", next(path / "meta.properties" for path, each in known.items() if each is not None))
             yield Statement(Kind.START, what, where, ("SEG-LDR-005",), (Hurt.BROKER,), step)
     yield from _of_other_topics(cluster)
+
+
+def refused_by(cluster: Cluster, version: str) -> Iterator[Statement]:
+    """Yield what brokers of a release do not start with: levels of features, and settings of topics.
+
+    Args:
+        cluster: of the log directories; its metadata log is read.
+        version: of the release, one of `RELEASES`.
+    """
+    release, image = RELEASES[version], cluster.image()
+    if not cluster.metadata_logs:
+        return
+    where = Location(str(cluster.metadata_logs[0].path))
+    paths = [each.path for each in cluster.directories.directories]
+    for name, level in too_high(image.features, release).items():
+        most = release.features.get(name, 0)
+        what = f"no broker of Kafka {version} starts: the level of {name} is {level}, and it accepts {most} at most"
+        step = typed("resurrect", "--kafka", version, "--downgrade", *paths, "-o", "NODE")
+        yield Statement(Kind.START, what, where, (), (Hurt.BROKER,), step)
+    for resource, values in image.configs.items():
+        for name, least in release.least_settings.items() if resource.resource_type == TOPIC_RESOURCE else ():
+            value = values.get(name, "")
+            if value.isascii() and value.isdecimal() and int(value) < least:
+                has = f"topic {resource.name} has {name}={value}"
+                what = f"no broker of Kafka {version} starts: {has}, the least is {least}"
+                step = typed("cluster", "--history", resource.name, *paths)
+                yield Statement(Kind.START, what, where, (), (Hurt.BROKER,), step)
 
 
 def _of_other_topics(cluster: Cluster) -> Iterator[Statement]:

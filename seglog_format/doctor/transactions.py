@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from seglog_format.cluster.coordinators import OPEN_STATES, transaction_state
 from seglog_format.errors import FormatError
+from seglog_format.log.transactions import end_marker
+from seglog_format.model import RecordBatchHeader
 from seglog_format.names import TRANSACTION_STATE
 
 if TYPE_CHECKING:
@@ -111,6 +113,64 @@ def open_transactions(
             partition.last_stable_offset,
             partition.log_end_offset,
         )
+
+
+class TransactionAt(NamedTuple):
+    """A transaction that was open at an offset.
+
+    Attributes:
+        path: the partition directory.
+        producer_id: of the producer.
+        producer_epoch: in its first batch here.
+        first_offset: the first offset of the transaction here.
+        since_ms: the greatest timestamp of its first batch.
+        end_offset: of its end marker; None if it has none.
+        outcome: the name of the end marker; None as above.
+        transactional_id: the latest that has this producer id in `__transaction_state`; None if none has.
+    """
+
+    path: Path
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    since_ms: int
+    end_offset: int | None
+    outcome: str | None
+    transactional_id: str | None
+
+
+def transactions_at(
+    entry: PartitionEntry, partition: Partition, offset: int, coordinator: Coordinator
+) -> Iterator[TransactionAt]:
+    """Yield the transactions that begin at an offset or below, and end at it or above, in the order of their ends.
+
+    Args:
+        entry: of the partition.
+        partition: opened; its headers and end markers are read until all these transactions have ended.
+        offset: the offset.
+        coordinator: of the cluster.
+
+    Raises:
+        FormatError: while iterating: at damage.
+    """
+    begun: dict[int, TransactionAt] = {}
+    for segment in partition.segments:
+        for frame in segment.ordered_frames():
+            marker, header = end_marker(segment, frame), frame.header
+            base, number = header.base_offset, header.producer_id
+            if base is None or not isinstance(header, RecordBatchHeader):
+                continue
+            if base > offset and not begun:
+                return
+            if marker is not None:
+                found = begun.pop(number, None)
+                if found is not None and base >= offset:
+                    yield found._replace(end_offset=base, outcome=marker.name)
+            elif header.is_transactional and not header.is_control and base <= offset and number not in begun:
+                name, _ = coordinator.standing_of(number, entry.name.topic_partition)
+                epoch, since_ms = header.producer_epoch, header.max_timestamp_ms
+                begun[number] = TransactionAt(entry.path, number, epoch, base, since_ms, None, None, name)
+    yield from begun.values()
 
 
 def _first_header(partition: Partition, offset: int) -> BatchHeader | None:

@@ -62,6 +62,8 @@ def _packed_text(program: str, path: str) -> str:
     quoted = shlex.quote(f"./{path}" if path.startswith("-") else path)
     unpack = "unzip -p" if program == "zip" else f"{program} -dc"
     is_archive = path.endswith(".tgz") or ".tar." in path
+    if path.rpartition("/")[2] == STANDARD_INPUT:
+        return f"compressed with {program}: unpack it first: {unpack} | seglog dump {STANDARD_INPUT}"
     command = f"tar -xf {quoted}" if is_archive else f"{unpack} {quoted} | seglog dump {STANDARD_INPUT}"
     return f"compressed with {program}: unpack it first: {command}"
 

@@ -141,7 +141,7 @@ class DeliversRecords:
         since_ms: int | None = None,
         until_ms: int | None = None,
     ) -> Iterator[Record | Message]:
-        """Yield the records that hold a text, in offset order, those of aborted transactions too.
+        """Yield the records that hold a text, in offset order, also those of aborted transactions.
 
         A batch is decoded only if its bytes, decompressed, hold the text; its checksum is verified in any case.
 

@@ -7,6 +7,7 @@ recovery must not write into it.
 
 from __future__ import annotations
 
+import shlex
 import stat
 from contextlib import suppress
 from enum import Enum
@@ -15,9 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, SeglogError, UsageError
-from seglog_format.log.foreign_files import foreign_kind
+from seglog_format.log.foreign_files import foreign_at, foreign_kind, unnamed_base_offset
 from seglog_format.log.listing import LOG_DIRECTORY_KINDS
-from seglog_format.names import FIXED_NAMES, FileKind, parse_file_name, parse_partition_directory, printable
+from seglog_format.names import (
+    FIXED_NAMES,
+    FileKind,
+    parse_file_name,
+    parse_partition_directory,
+    printable,
+    segment_file_name,
+)
 from seglog_format.object_names import parse_object_name
 from seglog_format.storage.directory_entries import scan_directory
 from seglog_format.storage.log_storage import LOCAL
@@ -206,6 +214,24 @@ def require_log_directory(path: str | os.PathLike[str]) -> None:
         UsageError: the path is something else, or cannot be read.
     """
     _require(path, PathKind.LOG_DIRECTORY)
+
+
+def require_directory(path: Path) -> None:
+    """Refuse a file, and say what it is, or how to make a partition directory of a log.
+
+    Raises:
+        UsageError: the path is a file, is neither of both directories, or cannot be read.
+    """
+    if path_kind(path) is not PathKind.FILE:
+        return
+    hint, base_offset = foreign_at(path), unnamed_base_offset(path)
+    if hint is None and base_offset is not None:
+        name = parse_file_name(path.name)
+        start = base_offset if name is None or name.base_offset is None else name.base_offset
+        log = f"my-topic-0/{segment_file_name(start, FileKind.LOG)}"
+        hint = f"for this log alone: mkdir my-topic-0; cp {shlex.quote(str(path))} {log}"
+    msg = f"{path}: a file, not a partition directory or a log directory{'' if hint is None else f'; {hint}'}"
+    raise UsageError(msg)
 
 
 def _require(path: str | os.PathLike[str], wanted: PathKind) -> None:

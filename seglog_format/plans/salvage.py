@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seglog_format.cleaning.redaction import redaction_of
 from seglog_format.log.listing import list_partition
 from seglog_format.log.path_kind import require_partition
 from seglog_format.recovery.salvage import require_apart, salvage_partition, salvageable
@@ -14,8 +15,9 @@ from seglog_format.storage.planned import require_unchanged, states_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
+    from seglog_format.cleaning.redaction import Redaction
     from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.storage.planned import FileState
@@ -35,6 +37,12 @@ class PreparedSalvage:
     _interval_bytes: int | None = field(repr=False)
     _generation: BrokerGeneration | None = field(repr=False)
     _states: tuple[FileState, ...] = field(repr=False)
+    _redaction: Redaction | None = field(default=None, repr=False)
+
+    @property
+    def redacted(self) -> frozenset[int]:
+        """The offsets of the records that `apply` has found and redacted."""
+        return frozenset() if self._redaction is None else frozenset(self._redaction.redacted)
 
     def segments(self) -> Iterator[SalvagedSegment]:
         """Yield what would be copied of each segment, and what would not; the whole partition is read each time."""
@@ -67,6 +75,7 @@ class PreparedSalvage:
                 self.target,
                 interval_bytes=self._interval_bytes,
                 generation=self._generation,
+                change=None if self._redaction is None else self._redaction.of,
             ):
                 done.append(segment)
                 if on_segment is not None:
@@ -80,6 +89,8 @@ def salvage(
     *,
     interval_bytes: int | None = None,
     generation: BrokerGeneration | None = None,
+    redact: Collection[int | bytes] = (),
+    keeps_keys: bool = False,
 ) -> PreparedSalvage:
     """Plan to copy the intact entries of a partition directory into a new one, byte for byte, with their offsets.
 
@@ -88,6 +99,8 @@ def salvage(
         target: the directory to write to; it has to be new or empty, and outside the damaged one.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
+        redact: offsets and keys of records that the copy does not have, as if compaction had removed them.
+        keeps_keys: whether these records keep offset, timestamp and key, and lose their value and headers.
 
     Raises:
         UsageError: the path is not a partition directory, or cannot be read; or the target is not empty, or is inside
@@ -105,4 +118,6 @@ def salvage(
     require_partition(path)
     source, new = Path(path), Path(target)
     require_apart(source, new)
-    return PreparedSalvage(source, new, interval_bytes, generation, states_of(source))
+    return PreparedSalvage(
+        source, new, interval_bytes, generation, states_of(source), redaction_of(redact, keeps_keys=keeps_keys)
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.codec.checkpoints import decode_partition_metadata, encode_leader_epoch_checkpoint
+from seglog_format.codec.framing import walk
 from seglog_format.errors import SeglogError, UnreadableError, UsageError, write_errors
 from seglog_format.log.transactions import Transactions
 from seglog_format.names import FileKind, segment_file_name
@@ -31,16 +32,19 @@ from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.new_directory import require_new
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
+    from seglog_format.model import Frame
     from seglog_format.recovery.salvage_by_content import PlacedPart
     from seglog_format.recovery.salvage_placement import SalvagedPart, SalvagedSegment
     from seglog_format.state.config import BrokerGeneration
-    from seglog_format.storage.byte_source import ByteSource
+    from seglog_format.storage.byte_source import Buffer, ByteSource
     from seglog_format.storage.files import Files
+
+    Change: TypeAlias = Callable[[Frame], Buffer]
 
 WRITE_SIZE: Final = 1 << 24
 """Maximum number of bytes written at once."""
@@ -53,6 +57,7 @@ def salvage_partition(
     interval_bytes: int | None = None,
     generation: BrokerGeneration | None = None,
     files: Files = LOCAL_FILES,
+    change: Change | None = None,
 ) -> Iterator[SalvagedSegment]:
     """Copy the intact entries of a partition, and build their indexes.
 
@@ -65,6 +70,7 @@ def salvage_partition(
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
         files: the file layer to write through.
+        change: returns the bytes to write for an entry; None to write each unchanged.
 
     Yields:
         What was kept of each segment, after its files are written.
@@ -76,7 +82,7 @@ def salvage_partition(
     offset = None if generation is None else generation.indexed_offset
     with opened_segments(listing) as segments:
         settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
-        with salvage_writer(target, settings, files) as writer:
+        with salvage_writer(target, settings, files, change) as writer:
             if logs_by_content(listing, segments):
                 logs, placement = placement_of(listing, segments)
                 writer.write_parts(logs, placement.parts)
@@ -88,18 +94,21 @@ def salvage_partition(
 
 
 @contextmanager
-def salvage_writer(target: Path, settings: IndexSettings, files: Files = LOCAL_FILES) -> Iterator[SalvageWriter]:
+def salvage_writer(
+    target: Path, settings: IndexSettings, files: Files = LOCAL_FILES, change: Change | None = None
+) -> Iterator[SalvageWriter]:
     """Provide a writer of new segments, and remove what is incomplete if the block ends with an error.
 
     Args:
         target: the directory to write to.
         settings: of the indexes.
         files: the file layer to write through.
+        change: returns the bytes to write for an entry; None to write each unchanged.
 
     Raises:
         WriteError: a file could not be written.
     """
-    writer = SalvageWriter(target, settings, files)
+    writer = SalvageWriter(target, settings, files, change)
     try:
         with write_errors("salvage"):
             yield writer
@@ -130,7 +139,8 @@ def require_apart(path: Path, target: Path) -> None:
 class SalvageWriter:
     """Writes segments with their indexes, and the files of their partition; see `salvage_writer`."""
 
-    def __init__(self, target: Path, settings: IndexSettings, files: Files) -> None:
+    def __init__(self, target: Path, settings: IndexSettings, files: Files, change: Change | None) -> None:
+        self.change = change
         self.target = target
         self.settings = settings
         self.files = files
@@ -155,7 +165,7 @@ class SalvageWriter:
         """Write new segments with entries of logs."""
         self.files.make_directory(self.target)
         for part in parts:
-            pieces = (_pieces(source_of_log(logs[one.log]), one.start, one.end) for one in part.pieces)
+            pieces = (self._pieces(source_of_log(logs[one.log]), one.start, one.end) for one in part.pieces)
             path = self.target / segment_file_name(part.base_offset, FileKind.LOG)
             self._write_pieces(path, chain.from_iterable(pieces))
             self._write_side_files(part.base_offset)
@@ -178,8 +188,13 @@ class SalvageWriter:
 
     def _write_log(self, source: ByteSource, part: SalvagedPart) -> None:
         path = self.target / segment_file_name(part.base_offset, FileKind.LOG)
-        pieces = (piece for start, end in part.ranges for piece in _pieces(source, start, end))
+        pieces = (piece for start, end in part.ranges for piece in self._pieces(source, start, end))
         self._write_pieces(path, pieces)
+
+    def _pieces(self, source: ByteSource, start: int, end: int) -> Iterator[Buffer]:
+        if self.change is None:
+            return _pieces(source, start, end)
+        return (self.change(frame) for frame in walk(source, start, end))
 
     def _write_side_files(self, base_offset: int) -> None:
         with open_log(self.target / segment_file_name(base_offset, FileKind.LOG)) as log:
@@ -198,7 +213,7 @@ class SalvageWriter:
     def _write_file(self, name: str, data: bytes) -> None:
         self._write_pieces(self.target / name, (memoryview(data),))
 
-    def _write_pieces(self, path: Path, pieces: Iterable[memoryview]) -> None:
+    def _write_pieces(self, path: Path, pieces: Iterable[Buffer]) -> None:
         handle = self.files.create_new(path)
         self.unfinished.append(path)
         try:

@@ -10,7 +10,7 @@ from seglog_format.errors import UsageError
 from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import list_log_directory
 from seglog_format.log.partition import open_partition
-from seglog_format.log.path_kind import PathKind, path_kind
+from seglog_format.log.path_kind import PathKind, path_kind, require_directory
 from seglog_format.names import parse_partition_directory
 
 if TYPE_CHECKING:
@@ -77,11 +77,8 @@ def sources_at(
 
 
 def _sources(path: Path) -> Iterator[Source]:
-    kind = path_kind(path)
-    if kind is PathKind.FILE:
-        msg = f"{path}: give a log directory or a partition directory"
-        raise UsageError(msg)
-    if kind is PathKind.LOG_DIRECTORY:
+    require_directory(path)
+    if path_kind(path) is PathKind.LOG_DIRECTORY:
         for entry in list_log_directory(path).partitions:
             if not entry.name.state:
                 yield Source(entry.name.topic_partition, entry.path)

@@ -33,10 +33,10 @@ def test_what_is_intact_is_read_and_the_rest_is_told(seed: int, tmp_path: Path) 
     assert sorted(dropped) == sorted(case.intact)
     table = read(tmp_path, (*COLUMNS, "_corrupt"), mode="permissive", splitBytes="1k").to_pylist()
     assert sorted(row["offset"] for row in table if row["_corrupt"] is None) == sorted(case.intact)
-    told = [row for row in left_out(tmp_path, splitBytes="1k") if row["kind"] == "damaged"]
+    rows = [row for row in left_out(tmp_path, splitBytes="1k") if row["kind"] == "damaged"]
     marks = [row["_corrupt"] for row in table if row["_corrupt"] is not None]
     facts = ("file", "position", "size", "requirement", "message")
-    assert [{name: row[name] for name in facts} for row in told] == marks
+    assert [{name: row[name] for name in facts} for row in rows] == marks
     if not case.is_reported:
         assert read(tmp_path, COLUMNS).num_rows == len(case.intact)
         return

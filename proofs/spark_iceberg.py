@@ -53,15 +53,8 @@ def prove(_options: argparse.Namespace) -> Outcome:
         root = Path(name)
         unpack_topics(root / "logs")
         expected = {f"orders-{kind}": [_expected(root / "logs" / f"orders-{kind}-0", kind)] for kind in KINDS}
-        for kind in KINDS:
-            export(
-                root / "logs",
-                root / f"orders-{kind}",
-                topics=[f"orders-{kind}"],
-                value=kind,
-                format="iceberg",
-                times="written",
-            )
+        for topic, kind in zip(tuple(expected), KINDS, strict=True):
+            export(root / "logs", root / topic, topics=[topic], value=kind, format="iceberg", times="written")
         expected["plain"] = list(_in_steps(root / "more" / "plain-0", root / "plain"))
         found = _read([root / each for each in expected])
     failures = [

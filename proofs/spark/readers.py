@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import types
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from seglog_format import open_partition
 from seglog_format.spark import SeglogDataSource, projection
-from seglog_format.spark.source_parts import arrow_schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def planned(reader: DataSourceReader) -> list[InputPartition]:
 
 def table_of(reader: DataSourceReader) -> pa.Table:
     """Return the rows that Spark gets for a query."""
-    arrow = arrow_schema_of(reader.schema)  # type: ignore[attr-defined]  # of our reader
+    arrow = to_arrow_schema(reader.schema, timezone="UTC")  # type: ignore[attr-defined]  # of our reader
     batches = [batch for task in planned(reader) for batch in reader.read(task)]
     for batch in batches:
         batch.validate(full=True)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS
+from seglog_format.spark.options import LEFT_OUT
 from seglog_format.tables.rows import HEADERS_MAP, headers_as_map
 from seglog_format.tables.schema_topic import beside, read_schemas
 from seglog_format.values.decoder import decoded, decoder_of, form_of
@@ -80,7 +81,7 @@ def with_forms(options: ReadOptions) -> ReadOptions:
         return options
     from seglog_format.spark.planning import wanted_replicas  # noqa: PLC0415 - executors do not plan
 
-    if options.table != "records":
+    if options.table not in {"records", LEFT_OUT}:
         msg = f"seglog: the table {options.table} has no keys and values to decode"
         raise UsageError(msg)
     replicas = wanted_replicas(options, options.storage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError
-from seglog_format.spark.options import refuse
+from seglog_format.spark.options import LEFT_OUT, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -96,11 +96,23 @@ FINDINGS: Final = {
     "count": "bigint",
 }
 
+OMITTED: Final = {
+    **LOCATION,
+    "kind": "string",
+    "position": "bigint",
+    "size": "bigint",
+    "offset": "bigint",
+    "nextOffset": "bigint",
+    "requirement": "string",
+    "message": "string",
+}
+
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     "records": RECORDS,
     "batches": BATCHES,
     "segments": SEGMENTS,
     "findings": FINDINGS,
+    LEFT_OUT: OMITTED,
 }
 
 
@@ -111,7 +123,7 @@ def projection(*names: str, table: str = "records") -> str:
 
     Args:
         names: of columns, in order.
-        table: ``records``, ``batches``, ``segments`` or ``findings``.
+        table: ``records``, ``batches``, ``segments``, ``findings`` or ``leftout``.
 
     Raises:
         UsageError: there is no such column or table; the text suggests similar names.

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, SeglogError, UndecodedRecordError
 from seglog_format.spark.arrow import decoders_of
+from seglog_format.spark.left_out import left_out_rows
+from seglog_format.spark.options import LEFT_OUT
 from seglog_format.spark.pieces import DirectoryTask
 from seglog_format.spark.reading import TaskReader
 from seglog_format.spark.tables import batch_rows, finding_rows, segment_rows
@@ -39,6 +41,8 @@ def batches_of(task: AnyTask, schema: pa.Schema, options: ReadOptions, narrowed:
 
 def _rows(task: AnyTask, schema: pa.Schema, options: ReadOptions, narrowed: Narrowed) -> Iterator[pa.RecordBatch]:
     storage = TaskStorage(task, options)
+    if options.table == LEFT_OUT:
+        return left_out_rows(task, schema, narrowed, options, storage)
     if isinstance(task, DirectoryTask):
         return (segment_rows if options.table == "segments" else finding_rows)(task, schema, storage)
     if options.table == "batches":

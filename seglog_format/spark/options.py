@@ -86,7 +86,8 @@ def parse_files(text: str) -> dict[str, str]:
 
 LOGGER: Final = logging.getLogger(__name__)
 
-TABLES: Final = ("records", "batches", "segments", "findings")
+LEFT_OUT: Final = "leftout"
+TABLES: Final = ("records", "batches", "segments", "findings", LEFT_OUT)
 FAIL_FAST: Final = "failfast"
 DROP_CORRUPT: Final = "dropcorrupt"
 PERMISSIVE: Final = "permissive"

@@ -92,12 +92,14 @@ class DirectoryTask:
         path: path or address of the directory.
         topic, partition: its name.
         topic_id: of the topic, if it is known.
+        offsets: first offset to read, and the one after the last.
     """
 
     path: str
     topic: str
     partition: int
     topic_id: str | None
+    offsets: tuple[int, int] = (0, INT64_MAX)
 
 
 AnyTask: TypeAlias = Task | DirectoryTask

@@ -21,7 +21,7 @@ from seglog_format.model import INT64_MAX, Frame
 from seglog_format.spark.discovery import choose, find_replicas
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
 from seglog_format.spark.offsets import EARLIEST_OFFSET, Bounds, resolve_end, resolve_start
-from seglog_format.spark.options import IGNORE
+from seglog_format.spark.options import IGNORE, LEFT_OUT
 from seglog_format.spark.pieces import DirectoryTask, Piece, Task
 from seglog_format.spark.remote import opened_tier, remote_log
 
@@ -52,11 +52,25 @@ def plan(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[AnyTask]
     """Plan a query: of records and batches as `plan_records`, of other tables a task for each partition."""
     if options.table in {"records", "batches"}:
         return [*plan_records(options, narrowed)]
+    if options.table == LEFT_OUT:
+        return [*plan_records(options, narrowed), *_directories(options, narrowed)]
     return [
         DirectoryTask(replica.name, replica.topic, replica.partition, replica.topic_id)
         for replica in wanted_replicas(options, options.storage)
         if narrowed.wants(*replica.key)
     ]
+
+
+def _directories(options: ReadOptions, narrowed: Narrowed) -> Iterator[DirectoryTask]:
+    """Yield the partitions that a query of records reads on this machine, with its ranges of offsets."""
+    for replica in wanted_replicas(options, options.storage):
+        if narrowed.wants(*replica.key) and replica.storage.is_local:
+            with replica.open(options) as partition:
+                bounds = bounds_of(partition, replica, options)
+                first = max(bounds.start, narrowed.from_offset, partition.log_start_offset)
+            end = INT64_MAX if bounds.end is None else bounds.end
+            offsets = first, min(end, narrowed.to_offset)
+            yield DirectoryTask(replica.name, *replica.key, replica.topic_id, offsets)
 
 
 def plan_records(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[Task]:
@@ -76,7 +90,7 @@ def plan_records(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[
             with replica.open(options) as partition:
                 bounds = bounds_of(partition, replica, options)
                 found.append((replica, pieces_of(partition, replica, bounds, options, narrowed)))
-    if options.is_committed_only and options.table == "records":
+    if options.is_committed_only and options.table != "batches":
         return [Task(tuple(pieces), replica.name) for replica, pieces in found if pieces]
     every = [(piece, replica.storage) for replica, pieces in found for piece in pieces]
     remote = [Task((piece,)) for piece, _ in every if piece.remote is not None]

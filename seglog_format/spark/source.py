@@ -13,12 +13,21 @@ from seglog_format.errors import UsageError
 from seglog_format.spark.columns import HEADERS, check_schema, default_columns, default_schema, projection
 from seglog_format.spark.discovery import expanded_paths
 from seglog_format.spark.filters import EVERYTHING, Narrowed, push_down
-from seglog_format.spark.options import OF_STREAMS, USE, ReadOptions, parse_options, parse_stream_options
+from seglog_format.spark.options import (
+    LEFT_OUT,
+    OF_STREAMS,
+    TABLES,
+    USE,
+    ReadOptions,
+    parse_options,
+    parse_stream_options,
+)
 from seglog_format.spark.planning import plan
 from seglog_format.spark.source_parts import Part, freeze_loaded_objects, one_line_errors, rows_of
 from seglog_format.spark.streaming import stream_reader
 from seglog_format.spark.write_options import parse_write_options
 from seglog_format.spark.writing import SeglogWriter
+from seglog_format.tables.settings import HEADERS_AS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -50,7 +59,8 @@ class SeglogDataSource(DataSource):
         freeze_loaded_objects()
         options = parse_options(self.options, more=OF_STREAMS)
         expanded_paths(options.paths)
-        return _decoded_schema(_with_forms(options)) if options.is_decoding else default_schema(options)
+        is_changed = options.is_decoding and options.table != LEFT_OUT
+        return _decoded_schema(_with_forms(options)) if is_changed else default_schema(options)
 
     @one_line_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -88,9 +98,9 @@ def _checked(schema: StructType, options: ReadOptions) -> ReadOptions:
         check_schema(schema, options)
         return options
     found = _with_forms(options)
-    kinds = {
-        field.name: field.dataType.simpleString() for field in _decoded_schema(found, [*found.forms, HEADERS]).fields
-    }
+    names = [*found.forms, *([HEADERS] if found.headers_as != HEADERS_AS[0] else [])]
+    changed = _decoded_schema(found, names if found.table == TABLES[0] else []).fields
+    kinds = {field.name: field.dataType.simpleString() for field in changed}
     check_schema(schema, found, kinds)
     return found
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seglog_format.codec.columns import encode_columns
 from seglog_format.errors import UsageError
@@ -229,8 +230,17 @@ def _bytes(value: str | bytes | None) -> bytes | None:
 
 
 def _milliseconds(times: pa.Array, missing_ms: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return milliseconds, rounded down; Spark counts microseconds."""
+    """Return milliseconds, rounded down; Spark counts microseconds.
+
+    Raises:
+        UsageError: a time is before 1970, where -1 would be a record without a time.
+    """
     micro = times.cast("int64")
+    is_before = pc.less(micro, 0)
+    if pc.any(is_before).as_py():
+        found = times.filter(is_before)[0]
+        msg = f"seglog: a row has the time {found}: the writer takes times from 1970 on; a null timestamp means none"
+        raise UsageError(msg)
     return np.where(times.is_null().to_numpy(zero_copy_only=False), missing_ms, micro.fill_null(0).to_numpy() // 1000)
 
 

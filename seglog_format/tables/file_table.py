@@ -138,7 +138,7 @@ class Manifest:
         """Refuse to continue a table of an older version if one of its files has another type of a column.
 
         Raises:
-            UsageError: it has, or files of text may have: they do not tell.
+            UsageError: it has, or files of text may have, which hold no types.
         """
         file = next((each for each in self._output.listed() if parsed_name(self.settings, each) is not None), None)
         if file is None:

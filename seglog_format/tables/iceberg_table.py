@@ -210,7 +210,7 @@ def _of_rows(table: Table, key: TopicPartition) -> Progress | None:
     greatest = max(offsets.to_pylist())
     found = Progress(next_offset=greatest + 1, row_count=len(offsets))
     row = table.scan(row_filter=And(is_ours, EqualTo("offset", greatest))).to_arrow()
-    if not set(row.column_names) >= INTERNAL:  # the table does not have what tells that the log was written again
+    if not set(row.column_names) >= INTERNAL:  # the table lacks what shows that a log was written again
         return found
     return found.after(leader_epoch=last_epoch(row), last_offset=last_offset(row), last_row=digest_of_last(row))
 

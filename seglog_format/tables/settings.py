@@ -178,7 +178,7 @@ class TableSettings:
         for name, value in (dict.fromkeys(OPTIONAL) | now.as_json()).items():
             was = known.get(name)
             if isinstance(was, dict) and isinstance(value, dict):
-                was = {"type": value["type"], **was}  # older tables do not tell: their files do
+                was = {"type": value["type"], **was}  # for older tables, a file shows the type
                 if was != value and {**was, "type": value["type"]} == value:
                     raise other_type(address, name, was["type"], value["type"])
             if was != value:

@@ -185,10 +185,15 @@ def test_only_the_attempts_that_spark_names_appear(tmp_path: Path) -> None:
     assert not (tmp_path / STAGING).exists()
 
 
-def test_a_time_that_no_batch_can_hold_is_refused(tmp_path: Path) -> None:
-    old = batch("orders", 0, range(2), timestamp=pa.array([-5_000_000, None], pa.timestamp("us", "UTC")))
-    with pytest.raises(UsageError, match="timestamps from -5000 to"):
-        staged(tmp_path, "j", "0", old)
+@each_of("micros", [-5_000_000, -1_000, -1])
+def test_a_time_before_1970_is_refused(micros: int, tmp_path: Path) -> None:
+    """Milliseconds round down, so a microsecond before 1970 would be -1, which means that there is no time."""
+    old = batch("orders", 0, range(2), timestamp=pa.array([None, micros], pa.timestamp("us", "UTC")))
+    shown = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    with pytest.raises(UsageError) as found:
+        staged(tmp_path, "old", "0", old)
+    assert str(found.value).startswith(f"seglog: a row has the time {shown}: the writer takes times from 1970 on")
+    assert not list(tmp_path.rglob("*.log"))
 
 
 def test_times_are_rounded_down_and_a_missing_one_is_none_or_now(tmp_path: Path) -> None:

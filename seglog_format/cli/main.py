@@ -146,14 +146,14 @@ class PipeClosedError(Exception):
     """The reader of standard output has ended."""
 
 
-TOLD_HERE: Final = frozenset({"SEG-PDR-020", "SEG-PDR-026"})
+SKIPPED_RULES: Final = frozenset({"SEG-PDR-020", "SEG-PDR-026"})
 """Rules for what is too large or no file: commands do without it, and may not have reported it."""
 
 
 def _report_skipped(refused: Iterable[FormatError]) -> None:
     from seglog_format.cli.output import REPORTED, diagnose
 
-    for text in dict.fromkeys(str(error) for error in refused if TOLD_HERE & {*error.requirements}):
+    for text in dict.fromkeys(str(error) for error in refused if SKIPPED_RULES & {*error.requirements}):
         if not any(text in line for line in REPORTED):
             diagnose(text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import struct
 import zlib
 from dataclasses import replace
@@ -810,7 +811,9 @@ def test_files_of_the_new_segments_name_are_replaced(tmp_path: Path) -> None:
             ".log": b"",
             ".snapshot": bytes.fromhex("000148674bc700000000"),
         }
-        assert writer.roll() == 1  # the active segment is empty, and is made anew
+        with directory.joinpath("00000000000000000001.log").open("rb") as log:
+            assert writer.roll() == 1  # the active segment is empty, and is made anew
+            assert os.fstat(log.fileno()).st_nlink, "its name alone knows the log end offset after a power cut"
         writer.append(produced())
     assert base_offsets(tmp_path) == [0, 1]
     assert len(contents(directory, "1.log")["00000000000000000001.log"]) == SIZE

@@ -218,6 +218,7 @@ def test_a_log_with_everything_or_without_what_was_not_flushed_is_well() -> None
         ("at another offset", replace(WELL, uncommitted=((0, "01"), *ALL[1:]))),
         ("twice", replace(WELL, uncommitted=((0, "00"), *ALL))),
         ("order", replace(WELL, uncommitted=tuple(reversed(ALL)))),
+        ("clean end", replace(WELL, believed=("SEG-TIX-001",))),
         ("begins too late", replace(WELL, log_start=2)),
         ("ends inside a batch", replace(WELL, next_offset=1)),
         ("read_committed", replace(WELL, committed=ALL)),

@@ -218,11 +218,19 @@ class ActiveSegment:
 
     def _new_log(self) -> FileHandle:
         self._require_no_records()
-        for kind in SEGMENT_KINDS:
+        for kind in SEGMENT_KINDS[1:]:
             if self._files.exists(self.path(kind)):
                 self._files.remove(self.path(kind))
-        size = self._config.segment_bytes if self._config.preallocate else 0
-        return self._files.create_new(self.path(FileKind.LOG), size)
+        size, path = self._config.segment_bytes if self._config.preallocate else 0, self.path(FileKind.LOG)
+        if not self._files.exists(path):
+            return self._files.create_new(path, size)
+        # Its name may be all that knows the log end offset: removed first, it would be missing after a power cut.
+        handle = self._files.open_append(path)
+        if handle.size:
+            handle.truncate(0)
+            handle.fsync()
+        handle.truncate(size)
+        return handle
 
     def _require_no_records(self) -> None:
         """Refuse to replace a log that holds an entry: another process wrote it."""
@@ -392,10 +400,3 @@ class ActiveSegment:
         """Close the files."""
         for handle in self._handles.all():
             handle.close()
-
-    def remove(self) -> None:
-        """Close and delete the files."""
-        self.close()
-        for kind in SEGMENT_KINDS:
-            if self._files.exists(self.path(kind)):
-                self._files.remove(self.path(kind))

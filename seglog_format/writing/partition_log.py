@@ -226,7 +226,7 @@ class PartitionLog:
     def roll(self, base_offset: int) -> None:
         """Begin a segment at the log end offset or above; if the active segment begins there, create it again."""
         if base_offset == self.active.base_offset:
-            self.active.remove()
+            self.active.close()
         else:
             self._retire(self.active)
         self.active = self._segment(base_offset, None)

@@ -14,6 +14,7 @@ from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import SeglogError
 from seglog_format.log.partition import open_partition
+from seglog_format.names import FileKind
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ONE_MORE: Final = b"one more".hex()
 """Value of the record that is appended after the power cut."""
+ZEROS: Final = frozenset({"SEG-IDX-007", "SEG-TIX-007"})
 SHOWN: Final = 3
 PARTITION: Final = "topic-0"
 READ: Final[Json] = {"do": "read"}
@@ -43,6 +45,8 @@ class Seen:
 
     Attributes:
         failure: the step that it refuses or fails, and why; empty if it does all.
+        believed: what `seglog verify` finds before the start, where a file says that the log was closed cleanly: errors
+            and indexes that end in zeros, which a start then believes.
         log_start: first offset for readers.
         next_offset: the log end offset after the start; -1 if it did not start.
         uncommitted: what a reader gets.
@@ -55,6 +59,7 @@ class Seen:
     """
 
     failure: str = ""
+    believed: tuple[str, ...] = ()
     log_start: int = 0
     next_offset: int = -1
     uncommitted: Records = ()
@@ -76,7 +81,9 @@ def look(testee: ProcessTestee, root: Path, config: Json, batches: Sequence[Batc
         batches: what was appended.
         sends_again: whether it recognizes batches that a producer sends again.
     """
-    seen, start = Seen(), {"do": "open", "directory": str(root), "config": config}
+    is_clean = (root / FileKind.CLEAN_SHUTDOWN.value).exists()
+    seen = Seen(believed=_findings(root, ZEROS) if is_clean else ())
+    start = {"do": "open", "directory": str(root), "config": config}
     try:
         opened, read, committed = ask(testee, start, READ, {**READ, "isolation": "read_committed"})
         seen = replace(
@@ -112,12 +119,12 @@ def _records(answer: Json) -> Records:
     return tuple((int(record["offset"]), record["value"]) for record in answer["records"])
 
 
-def _findings(root: Path) -> tuple[str, ...]:
+def _findings(root: Path, also: frozenset[str] = frozenset()) -> tuple[str, ...]:
     try:
         return tuple(
             str(finding).replace(str(root), "DIRECTORY")
             for finding in verify(root)
-            if finding.severity is Severity.ERROR
+            if finding.severity is Severity.ERROR or finding.requirement in also
         )
     except SeglogError as error:
         return (str(error).replace(str(root), "DIRECTORY"),)
@@ -156,12 +163,14 @@ def complaints(seen: Seen, promise: Promise) -> Complaints:
         found["loses what was flushed"] = (
             f"the log ends at offset {seen.next_offset}, and everything below {promise.acknowledged} was acknowledged"
         )
+    if seen.believed:
+        found["clean end"] = f"is believed to be closed cleanly: {'; '.join(seen.believed[:SHOWN])}"
     if seen.log_start > promise.start:
         found["begins too late"] = f"readers begin at {seen.log_start}, and nothing above {promise.start} may go"
     end = kept[-1].end if kept else 0
     if seen.next_offset not in {end, seen.log_start}:
         found["ends inside a batch"] = f"the log ends at offset {seen.next_offset}, and a batch ends at {end}"
-    if not found and seen.committed not in (committed := _committed(kept, seen.log_start)):
+    if not found.keys() - {"clean end"} and seen.committed not in (committed := _committed(kept, seen.log_start)):
         found["read_committed"] = f"delivers {_shown(seen.committed, committed[0])}"
     if seen.failure:
         return found | {"does not work": seen.failure}

@@ -17,7 +17,7 @@ public final class Main {
          "parse": true, "decide": [], "provesIndexes": false, "trustIndexes": true, "specialTimestamps": true,
          "earliestLocal": true, "logStartOffset": true, "readAll": true, "abortedLookup": true, "newestSnapshot": true,
          "appended": ["data", "firstOffset", "lastOffset", "maxTimestamp", "batches"], "logState": true, "leaderEpochs": true,
-         "recovery": ["like-brokers"],
+         "recovery": ["like-brokers"], "live": ["checkpoint", "duplicates", "retain", "roll"],
          "errors": ["org.apache.kafka.*", "kafka.*", "org.xerial.snappy.*", "java.io.IOException"],
          "recordFields": ["offset", "timestamp", "key", "value", "headers", "sequence", "control", "coordinatorEpoch"]}
         """;
@@ -31,7 +31,7 @@ public final class Main {
             Map.entry("lookup", Partitions::lookup), Map.entry("read", Partitions::read),
             Map.entry("recover", Partitions::recover), Map.entry("truncate", Partitions::truncate),
             Map.entry("parse", SmallFiles::parse), Map.entry("write", Lives::write), Map.entry("retain", Lives::retain),
-            Map.entry("compact", Lives::compact)));
+            Map.entry("compact", Lives::compact), Map.entry("live", Live::answer)));
     }
 
     private static void decode(JsonNode request, ObjectNode answer) throws IOException {

@@ -31,12 +31,14 @@ import org.apache.kafka.storage.internals.log.OffsetPosition;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.TimestampOffset;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
 import seglog.kafka.InlineScheduler;
 import seglog.kafka.StandingTime;
 
 /** Whole partition directories, and the index files of a segment. */
 final class Partitions {
     private static final TopicPartition PARTITION = new TopicPartition("topic", 0);
+    static final int MAX_BYTES = 1 << 20;
     private static final int DAY_MS = 24 * 60 * 60 * 1000;
 
     private Partitions() {
@@ -142,19 +144,32 @@ final class Partitions {
     /** One fetch, or all where no offset is named, and what a consumer makes of them. */
     static void read(JsonNode request, ObjectNode answer) throws IOException {
         boolean committed = request.path("isolation").asText().equals("read_committed");
-        FetchIsolation isolation = committed ? FetchIsolation.TXN_COMMITTED : FetchIsolation.LOG_END;
-        int maxBytes = request.path("maxBytes").asInt(1 << 20);
+        int maxBytes = request.path("maxBytes").asInt(MAX_BYTES);
         ArrayNode records = answer.putArray("records");
         try (Scratch scratch = Scratch.of(request); Opened opened = Opened.clean(scratch, request)) {
             opened.log.updateHighWatermark(opened.log.logEndOffset());
             long offset = number(request, "offset", opened.log.logStartOffset());
-            long next = deliver(opened.log.read(offset, maxBytes, isolation, true), committed, offset, records);
-            while (!request.has("offset") && next > offset) {
-                offset = next;
-                next = deliver(opened.log.read(offset, maxBytes, isolation, true), committed, offset, records);
-            }
+            long next = request.has("offset") ? deliver(opened.log, offset, maxBytes, committed, records)
+                : readAll(opened.log, offset, maxBytes, committed, records);
             answer.put("nextOffset", Long.toString(next));
         }
+    }
+
+    /** What a consumer gets that reads on until there is no more; the next offset. */
+    static long readAll(UnifiedLog log, long from, int maxBytes, boolean committed, ArrayNode records) throws IOException {
+        long offset = from;
+        long next = deliver(log, offset, maxBytes, committed, records);
+        while (next > offset) {
+            offset = next;
+            next = deliver(log, offset, maxBytes, committed, records);
+        }
+        return next;
+    }
+
+    private static long deliver(UnifiedLog log, long from, int maxBytes, boolean committed, ArrayNode records)
+            throws IOException {
+        FetchIsolation isolation = committed ? FetchIsolation.TXN_COMMITTED : FetchIsolation.LOG_END;
+        return deliver(log.read(from, maxBytes, isolation, true), committed, from, records);
     }
 
     private static long deliver(FetchDataInfo found, boolean committed, long from, ArrayNode records) {

@@ -20,4 +20,9 @@ public final class OffsetCheckpointFile {
         CollectionConverters.asJava(before.read()).forEach((partition, offset) -> found.put(partition, (Long) offset));
         return found;
     }
+
+    @SuppressWarnings({"rawtypes", "unchecked"})
+    public void write(Map<TopicPartition, Long> offsets) {
+        before.write((scala.collection.Map) CollectionConverters.asScala(offsets));
+    }
 }

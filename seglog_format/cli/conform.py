@@ -293,14 +293,12 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
             continue
         finally:
             examiner.close()
-        said = hello.implementation
+        said, state = hello.implementation, "is broken" if found.is_broken else "works"
+        write_text(f"the adapter {state}" + (printable(f"; hint: {found.hint}") if found.hint else ""))
         write_text(printable(f"{listed.label}: {said.name} {said.version} ({said.language}); {', '.join(hello.ops)}"))
         for group in alike(found.results):
             for line in group_lines(group, {case.id: case for case in every}):
                 write_text(printable(line))
-        write_text("the adapter is broken" if found.is_broken else "the adapter works")
-        if found.hint:
-            write_text(printable(f"hint: {found.hint}"))
         status = FINDINGS if found.is_broken else status
     return status
 

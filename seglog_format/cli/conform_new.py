@@ -38,4 +38,5 @@ def new(language: str, directory: Path) -> None:
         shutil.copytree(part("templates") / language, staging, ignore=ignored, dirs_exist_ok=True)
     names = ", ".join(sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()))
     diagnose(f"wrote {names}")
-    diagnose(f"next: seglog conform smoke --adapter {directory}")
+    diagnose(f"next: enter your library in {directory / 'adapter.toml'}, and call it where the comments say")
+    diagnose(f"then: seglog conform smoke --adapter {directory}")

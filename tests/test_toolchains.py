@@ -56,7 +56,8 @@ def refusal(tmp_path: Path, toolchain: list[str]) -> AdapterError:
     directory.mkdir(exist_ok=True)
     (directory / "adapter.toml").write_text(
         f'name = "mine"\nlanguage = "Rust"\nhomepage = "https://example.org/"\nversions = ["1"]\n'
-        f'toolchain = {toolchain}\nbuild = [["sh", "-c", "exit 3"]]\nrun = ["sh"]\n',
+        f'toolchain = {toolchain}\nrun = ["sh"]\n'
+        'build = [["sh", "-c", "echo begun; echo an error: no such crate; exit 3"]]\n',
         encoding="utf-8",
     )
     with pytest.raises(AdapterError) as caught:
@@ -102,7 +103,7 @@ def test_a_tool_chain_that_works_has_to_build(tmp_path: Path, programs: Path) ->
     program(programs / "rustc", "rustc 1.95.0")
     error = refusal(tmp_path, ["cargo"])
     assert not isinstance(error, UnavailableError)
-    assert "it does not build" in str(error)
+    assert str(error).startswith("it does not build: sh ends with 3: an error: no such crate; see ")
 
 
 def test_a_test_is_skipped_with_the_reason(programs: Path) -> None:

@@ -18,6 +18,7 @@ REPOSITORY: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "conformance"))
 
 from seglog_conformance.cases import Case, every_case  # noqa: E402 - the path is set first
+from seglog_conformance.neighbours import neighbours  # noqa: E402
 from seglog_conformance.registry import Builder, listed  # noqa: E402
 from seglog_conformance.runner import COMPLETE, Options  # noqa: E402
 from seglog_conformance.session import Reports, run_session  # noqa: E402
@@ -96,7 +97,10 @@ def main() -> int:
         "--changed", action="store_true", help="ask only what is new or has changed since the last time"
     )
     everything = kept_answers() if parser.parse_args().changed else {}
-    wanted = [case for case in cases.values() if not is_kept(case, stored[case.id], everything)]
+    changed = {case.id for case in cases.values() if not is_kept(case, stored[case.id], everything)}
+    beside = neighbours([*cases.values()])  # a refusal counts only if the valid case beside it is read
+    changed |= {one.id for name in changed for one in beside.get(name, ())[:1]}
+    wanted = [case for case in cases.values() if case.id in changed]
     for outcome in outcomes(wanted):
         if outcome.state != COMPLETE:
             print(f"{outcome.listed.label}: {outcome.reason}")

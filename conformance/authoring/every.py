@@ -27,6 +27,7 @@ from authoring import (
     records,
     recovery,
 )
+from authoring.boundaries import boundaries
 from authoring.control_fields import control_fields
 from authoring.corners import corners
 from authoring.missed import missed
@@ -71,4 +72,5 @@ def all_families() -> tuple[Family, ...]:
     corners(named)
     shapes(named)
     missed(named)
+    boundaries(named)
     return tuple(found)

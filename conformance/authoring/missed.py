@@ -6,15 +6,15 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from authoring.batches import CONTROL, Batch, Rec
+from authoring.batches import CONTROL, DELETE_HORIZON, TRANSACTIONAL, Batch, Rec
 from authoring.casefile import hexed, lay, must, should
 from authoring.codecs import LZ4_END, gzip, lz4_header, lz4_packed, xerial, zstd
 from authoring.compressed import GOOD, TEXT, halves, packed
-from authoring.control import LEADER_CHANGE, control_key, empty, kraft
+from authoring.control import LEADER_CHANGE, control_key, empty, kraft, marker, marker_value
 from authoring.damage import COMPRESSORS
 from authoring.encodings import NOW, add_encoding
 from authoring.messages import Msg, Wrapper
-from authoring.primitives import flipped
+from authoring.primitives import flipped, sized
 from authoring.repairs import ALL, FIRST, Repairs, epochs, segment
 from authoring.segments import SIZE, bytes_of, name_of
 
@@ -46,6 +46,9 @@ def missed(families: Mapping[str, Family]) -> None:
     _strict(families["encoding"])
     _clean_tails(Repairs(families["recovery"]))
     _control(families["transactions"], Repairs(families["recovery"]))
+    _headers(families)
+    _checksums(families["crc"])
+    _lengths(families)
 
 
 def _lookups(family: Family) -> None:
@@ -100,6 +103,24 @@ def _wrappers(family: Family) -> None:
             "The wrapper's offset is the last relative one inside: the first message is at 0.",
             must("SEG-MSG-014", "SEG-MSG-012", since="0.10"),
             wrapper(count - 1, count),
+        )
+    for name, first in (("5-to-7", 5), ("1-to-3", 1)):
+        inner = tuple(Msg(offset=first + at, timestamp=1000 + at) for at in range(3))
+        last = inner[-1].offset
+        family.invalid(
+            f"one-below-the-last-of-{name}",
+            "The wrapper's offset is one less than the last relative one inside, and no message would be below 0.",
+            should("SEG-MSG-014", needs=("magic:1", "codec:snappy"), since="0.10"),
+            "offset",
+            Msg(offset=0),
+            Wrapper(offset=last - 1, inner=inner, codec="snappy", compress=xerial).encoded(),
+            more=Msg(offset=90),
+        )
+        family.valid(
+            f"at-the-last-of-{name}",
+            "The wrapper's offset is the last relative one inside, and the first is not 0.",
+            must("SEG-MSG-014", "SEG-MSG-012", since="0.10"),
+            Wrapper(offset=last, inner=inner, codec="snappy", compress=xerial),
         )
 
 
@@ -248,3 +269,141 @@ def _control(reads: Family, to: Repairs) -> None:
             request={"files": hexed({name_of(0): bytes_of(units)}), "offset": "0", "isolation": isolation},
             expect={"records": lay(units)[1][2]["records"], "nextOffset": "3"},
         )
+
+
+def _headers(families: Mapping[str, Family]) -> None:
+    """Ask for numbers of a header that no broker writes, at the limits of their types, and for a horizon of 0."""
+    plain = families["plain-batches"]
+    for name, number in (("minus-2", -2), ("least", -(2**15))):
+        plain.valid(
+            f"producer-epoch-{name}",
+            "No producer has such an epoch: a reader reports it with its sign, and delivers the records.",
+            should("SEG-BAT-001", "SEG-BAT-020"),
+            Batch(producer_id=9, producer_epoch=number, base_sequence=0),
+        )
+    for name, number in (("minus-2", -2), ("least", -(2**31))):
+        plain.valid(
+            f"leader-epoch-{name}",
+            "No leader has such an epoch: a reader reports it with its sign, and delivers the records.",
+            should("SEG-BAT-001", "SEG-BAT-021"),
+            Batch(leader_epoch=number),
+        )
+    for name, time in (("0", 0), ("1", 1), ("greatest", 2**63 - 1)):
+        families["delete-horizon"].valid(
+            f"horizon-{name}",
+            "A delete horizon is any number of milliseconds, also 0.",
+            must("SEG-BAT-013"),
+            Batch(attributes=DELETE_HORIZON, base_timestamp=time, recs=(Rec(), Rec(value=None)), max_timestamp=time),
+        )
+    below = should("SEG-BAT-005", needs=("magic:2",))
+    for name, base, delta, recs in (
+        ("minus-1-empty", -1, 0, ()),
+        ("minus-1-of-a-record-at-0", -1, 1, (Rec(delta=1),)),
+    ):
+        unit = Batch(base=base, recs=recs, last_delta=delta, max_timestamp=1000)
+        families["offset-order"].invalid(
+            f"base-offset-{name}",
+            "A negative base offset, and no record below 0.",
+            below,
+            "offset",
+            GOOD,
+            unit.encoded(),
+        )
+    for name, unit in (
+        ("two-records", Batch(attributes=TRANSACTIONAL, recs=(Rec(), Rec()))),
+        ("gzip", Batch(attributes=TRANSACTIONAL, codec="gzip", compress=gzip, recs=(Rec(), Rec()))),
+    ):
+        families["transactions"].valid(
+            f"transactional-without-producer-{name}",
+            "The transactional bit is set without a producer id: this is unusual, but every record can be read.",
+            should("SEG-BAT-022"),
+            unit,
+        )
+
+
+def _checksums(family: Family) -> None:
+    """Ask for each kind of batch where its checksum is the only thing wrong, and for the last entry of a log."""
+    kinds = {
+        "gzip": Batch(base=10, codec="gzip", compress=gzip, recs=(Rec(), Rec())),
+        "marker": marker("COMMIT", 10),
+        "empty": empty(10, 4),
+    }
+    basis = must("SEG-BAT-003", needs=("crc", "magic:2"), flags=("CRC",))
+    for name, unit in kinds.items():
+        whole, needs = unit.encoded(), (*basis.needs, f"codec:{unit.codec}") if unit.codec != "none" else basis.needs
+        own = replace(basis, needs=needs)
+        for change, bad in (
+            ("0", whole[:17] + bytes(4) + whole[21:]),
+            ("top-bit", flipped(whole, 17, 7)),
+        ):
+            why = (
+                "The stored checksum is another one, in one of its bits or in all: it is compared whole, in any batch."
+            )
+            family.invalid(f"{change}-of-{name}", why, own, "crc", GOOD, bad)
+        why = "The damaged batch is the last entry of the log: it is verified as any other."
+        family.invalid(f"last-{name}", why, own, "crc", GOOD, flipped(whole, 20, 0), more=False)
+    for magic in (0, 1):
+        one = Msg(magic=magic, offset=4)
+        for change, bad in (
+            ("0", one.encoded()[:12] + bytes(4) + one.encoded()[16:]),
+            ("top-bit", flipped(one.encoded(), 12, 7)),
+        ):
+            family.invalid(
+                f"{change}-of-magic-{magic}",
+                "The stored checksum of the last message of the log is another one.",
+                must("SEG-MSG-004", needs=("crc", f"magic:{magic}"), flags=("CRC",)),
+                "crc",
+                Msg(magic=magic, offset=3),
+                bad,
+                more=False,
+            )
+
+
+def _lengths(families: Mapping[str, Family]) -> None:
+    """Ask for fields of a control record that are longer than needed, and for unusual varints in other fields."""
+    control = families["control-records"]
+    needs = ("control",)
+    for kind in ("ABORT", "COMMIT"):
+        unit = marker(kind, 5)
+        for count in (1, 2, 100):
+            more = b"m" * count
+            for part, key, value in (
+                ("key", control_key(int(kind == "COMMIT"), more=more), marker_value(7)),
+                ("value", control_key(int(kind == "COMMIT")), marker_value(7, more=more)),
+            ):
+                control.valid(
+                    f"{kind.lower()}-{part}-and-{count}-bytes",
+                    "The key or value of an end marker may have more bytes after its known fields.",
+                    must("SEG-CTL-001", "SEG-CTL-004", needs=needs),
+                    replace(unit, recs=(replace(unit.recs[0], key=key, value=value),)),
+                )
+    varints = families["varints"]
+    dropped = should("SEG-REC-004", flags=("OVERLONG",))
+    for name, raw in (
+        ("key-length", b"\0\0\0" + b"\x82\x80\x80\x80\x70" + b"k" + sized(b"v") + b"\0"),
+        ("value-length", b"\0\0\0" + sized(b"k") + b"\x82\x80\x80\x80\x70" + b"v" + b"\0"),
+        ("header-count", b"\0\0\0" + sized(b"k") + sized(b"v") + b"\x80\x80\x80\x80\x70"),
+    ):
+        varints.valid(
+            f"bits-beyond-32-{name}",
+            "The fifth byte of a varint has bits beyond 32; a reader drops them, as Java does.",
+            dropped,
+            Batch(recs=(Rec(raw=sized(raw)), Rec(key=b"z"))),
+        )
+    for name, last, time in (("0", b"\x7e", 0), ("minus-1", b"\x7e", -1)):
+        digits = (b"\x80" if time == 0 else b"\x81") + b"\x80" * 8 + last
+        raw = b"\0" + digits + b"\0" + sized(b"k") + sized(b"v") + b"\0"
+        varints.valid(
+            f"bits-beyond-64-{name}-first",
+            "The tenth byte of a varint has bits beyond 64; a reader drops them, as Java does.",
+            dropped,
+            Batch(recs=(Rec(raw=sized(raw), time=time), Rec(key=b"z"))),
+        )
+    order = should("SEG-REC-013", "SEG-REC-012", flags=("BACKWARDS",))
+    back = (Rec(delta=2), Rec(delta=0), Rec(delta=1))
+    families["offset-order"].backwards(
+        "deltas-go-back-gzip",
+        "The records of a batch are out of order: a reader delivers them in stored order.",
+        order,
+        Batch(base=10, recs=back, last_delta=2, codec="gzip", compress=gzip),
+    )

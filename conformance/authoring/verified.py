@@ -13,6 +13,7 @@ from authoring.messages import Msg, Wrapper
 from authoring.primitives import flipped
 from authoring.repairs import EPOCHS, FIRST, POINTS, SECOND, epochs, offsets, segment, snapshot
 from authoring.segments import ROW, SIZE, aborted, bytes_of, name_of, row, time_entry
+from authoring.verified_limits import verified_limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +62,7 @@ def verified(family: Family) -> None:
     _side_files(to)
     _notes(to)
     _gaps(to)
+    verified_limits(family)
     request = {
         "files": hexed({**whole(FIRST), EPOCHS: b""}),
         "options": {"sizes": {EPOCHS: str(LARGEST_SIZE + 1)}},

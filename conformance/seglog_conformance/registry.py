@@ -52,6 +52,8 @@ CLAIMS: Final = "bugs.toml"
 """File of the claims about releases; a change of it causes no new build."""
 
 BUILD_SECONDS: Final = 1800
+MOST_SAID: Final = 200
+"""Characters of a line of a build log in a message."""
 
 
 class AdapterError(Exception):
@@ -306,8 +308,16 @@ def _run_step(command: list[str], build_directory: Path, environment: dict[str, 
         msg = f"it does not build: {error}; see {build_directory / LOG}"
         raise AdapterError(msg) from error
     if done.returncode:
-        msg = f"it does not build: {command[0]} ends with {done.returncode}; see {build_directory / LOG}"
+        path = build_directory / LOG
+        msg = f"it does not build: {command[0]} ends with {done.returncode}: {_what_was_wrong(path)}; see {path}"
         raise AdapterError(msg)
+
+
+def _what_was_wrong(log: Path) -> str:
+    """Return the line of a build log that tells most: the first of its last command with an error, else the last."""
+    _, _, last = log.read_text("utf-8", "replace").rpartition("\n$ ")
+    lines = [line.strip() for line in last.splitlines() if line.strip()]
+    return next((line for line in lines[1:] if "error" in line.lower()), lines[-1])[:MOST_SAID]
 
 
 def _filled(text: str, words: dict[str, str]) -> str:

@@ -69,7 +69,8 @@ def new(language: str, directory: Path) -> None:
         shutil.copytree(part("templates") / language, staging, ignore=ignored, dirs_exist_ok=True)
     names = ", ".join(sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()))
     diagnose(f"wrote {names}")
-    diagnose(f"next: seglog conform smoke --adapter {directory}")
+    diagnose(f"next: enter your library in {directory / 'adapter.toml'}, and call it where the comments say")
+    diagnose(f"then: seglog conform smoke --adapter {directory}")
 
 
 # -- ``seglog conform report-issue``: a report about one cause, ready to be filed with the maintainers of a library ---
@@ -409,14 +410,12 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
             continue
         finally:
             examiner.close()
-        said = hello.implementation
+        said, state = hello.implementation, "is broken" if found.is_broken else "works"
+        write_text(f"the adapter {state}" + (printable(f"; hint: {found.hint}") if found.hint else ""))
         write_text(printable(f"{listed.label}: {said.name} {said.version} ({said.language}); {', '.join(hello.ops)}"))
         for group in alike(found.results):
             for line in group_lines(group, {case.id: case for case in every}):
                 write_text(printable(line))
-        write_text("the adapter is broken" if found.is_broken else "the adapter works")
-        if found.hint:
-            write_text(printable(f"hint: {found.hint}"))
         status = FINDINGS if found.is_broken else status
     return status
 

@@ -102,7 +102,8 @@ class IndexFile(Closing, Generic[EntryT]):
     def trailing_zero_count(self) -> int:
         """Number of whole slots at the end that hold only zeros."""
         size = self.layout.size
-        if any(self.source.view((self.slot_count - 1) * size, self.slot_count * size)):
+        last = max(self.slot_count - 1, 0) * size
+        if any(self.source.view(last, self.slot_count * size)):
             return 0
         return trailing_zero_size(self.source, self.slot_count * self.layout.size) // self.layout.size
 

@@ -17,8 +17,7 @@ from seglog_format.errors import UsageError
 from seglog_format.log.reading import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
 from seglog_format.spark.offsets import EARLIEST, LATEST, OffsetChoice, parse_numbers, parse_offsets
 from seglog_format.storage.object_store import has_secret, is_address, shown_address
-from seglog_format.tables.settings import HEADERS_AS
-from seglog_format.values.schemas import KINDS, TIMES_AS
+from seglog_format.values.schemas import HEADERS_AS, KINDS, TIMES_AS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -188,7 +187,7 @@ class ReadOptions:
         isolation: ``read_uncommitted`` or ``read_committed``.
         fail_on_data_loss: whether a requested offset that does not exist is an error.
         include_headers: whether there is a column of headers if the caller gives no schema.
-        headers_as: of `seglog_format.tables.settings.HEADERS_AS`.
+        headers_as: of `seglog_format.values.schemas.HEADERS_AS`.
         split_size: approximate bytes for one task; None: chosen.
         min_partitions: minimum number of tasks, as far as pieces can be cut.
         replicas: which replica to read of a partition that is found more than once.

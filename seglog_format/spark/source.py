@@ -27,7 +27,7 @@ from seglog_format.spark.source_parts import Part, freeze_loaded_objects, one_li
 from seglog_format.spark.streaming import stream_reader
 from seglog_format.spark.write_options import parse_write_options
 from seglog_format.spark.writing import SeglogWriter
-from seglog_format.tables.settings import HEADERS_AS
+from seglog_format.values.schemas import HEADERS_AS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_format.errors import UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.values.decoder import Form, stored_form
+from seglog_format.values.schemas import HEADERS_AS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,6 @@ COLUMNS: Final = (
 BYTES: Final = Form("bytes")
 INTERNAL: Final = frozenset({"offset", "timestamp", "key", "value", "leader_epoch"})
 """Columns that an export reads in any case, to continue a table."""
-HEADERS_AS: Final = ("list", "map")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ KINDS: Final = ("bytes", "string", "json", *OF_ONE_TOPIC)
 TYPED: Final = "typed"
 TIMES_AS: Final = (TYPED, "written")
 """Whether times of Protobuf and JSON become columns of times, or stay numbers and text as they were written."""
+HEADERS_AS: Final = ("list", "map")
 DEFAULT_TYPE: Final = "AVRO"
 """The type of a schema whose record names no type."""
 

@@ -113,7 +113,7 @@ def test_every_table_is_that_of_the_files(bucket: Bucket, table: str) -> None:
     common = {"table": table}
     found = read(there, columns, **common, **bucket.options)
     wanted = read(local, columns, **common)
-    assert found.num_rows
+    assert found.num_rows or table == "leftout"  # nothing of this log is
     assert [_placed(row, there) for row in found.to_pylist()] == [
         _placed(row, str(local)) for row in wanted.to_pylist()
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,9 +73,13 @@ def planned(reader: DataSourceReader) -> list[InputPartition]:
     return tasks
 
 
+ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+"""Spark's function takes a time zone from 4.2 on. The package's own is not called here: its result is judged."""
+
+
 def table_of(reader: DataSourceReader) -> pa.Table:
     """Return the rows that Spark gets for a query."""
-    arrow = to_arrow_schema(reader.schema, timezone="UTC")  # type: ignore[attr-defined]  # of our reader
+    arrow = to_arrow_schema(reader.schema, **ZONE)  # type: ignore[attr-defined]  # of our reader
     batches = [batch for task in planned(reader) for batch in reader.read(task)]
     for batch in batches:
         batch.validate(full=True)

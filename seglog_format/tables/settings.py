@@ -210,10 +210,15 @@ def other_type(address: str, name: str, was: object, now: object) -> UsageError:
     return UsageError(msg)
 
 
+PARTS: Final = ("message", "plain", "times")
+"""What a manifest says of a form besides its kind and its schema."""
+
+
 def _text(name: str, value: object) -> str:
     if isinstance(value, dict):
         schema = value.get("schema")
-        return str(value.get("kind")) if schema is None else f"{value.get('kind')} by the schema {schema['text'][:60]}"
+        by = "" if schema is None else f" by the schema {' '.join(schema['text'].split())[:60]}"
+        return f"{value.get('kind')}{by}" + "".join(f", {each} {value[each]}" for each in PARTS if value.get(each))
     if value is None:
         return "bytes" if name in {"key", "value"} else "as by default"
     return ",".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

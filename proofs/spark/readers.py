@@ -73,13 +73,10 @@ def planned(reader: DataSourceReader) -> list[InputPartition]:
     return tasks
 
 
-ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-"""Spark's function takes a time zone from 4.2 on. The package's own is not called here: its result is judged."""
-
-
 def table_of(reader: DataSourceReader) -> pa.Table:
     """Return the rows that Spark gets for a query."""
-    arrow = to_arrow_schema(reader.schema, **ZONE)  # type: ignore[attr-defined]  # of our reader
+    zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}  # 4.2 on
+    arrow = to_arrow_schema(reader.schema, **zone)  # type: ignore[attr-defined]  # of our reader
     batches = [batch for task in planned(reader) for batch in reader.read(task)]
     for batch in batches:
         batch.validate(full=True)
@@ -140,11 +137,9 @@ REFERENCE = ("key", "value", "topic", "partition", "offset", "timestamp", "heade
 
 def rows_by_directory(table: pa.Table) -> list[dict[str, Any]]:
     """Return the rows of the columns `REFERENCE` in the format of `reference_rows`."""
-    found = table.to_pylist()
+    found = rows(table)
     for row in found:
         row["directory"] = row.pop("file").rpartition("/")[0]
-        if row["timestamp"] is not None:
-            row["timestamp"] = milliseconds(row["timestamp"])
     return sorted(found, key=by_position)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -83,7 +84,7 @@ def test_iceberg_table_whose_snapshots_expired_goes_on_without_the_columns_of_it
 FILTERS: list[tuple[dict[str, Any], list[str], list[int]]] = [
     ({"keys": [b"key 3"]}, ["--only-key", "key 3"], [3, 10, 17]),
     ({"keys": [b"key 3", b"key 4", b"x"]}, ["--only-key", "key 3", "--only-key", "key 4"], [3, 4, 10, 11, 17, 18]),
-    ({"keys": [b"x"]}, ["--only-key", "x"], []),
+    ({"keys": [b"x", b"\xff"]}, ["--only-key", "x", "--only-key", "\udcff"], []),
     ({"since_ms": TIME_MS + 15}, ["--since", str(TIME_MS + 15)], [15, 16, 17, 18, 19]),
     ({"until_ms": TIME_MS + 2}, ["--until", str(TIME_MS + 2)], [0, 1]),
     (
@@ -126,6 +127,22 @@ def test_what_is_not_chosen_need_not_decode(tmp_path: Path) -> None:
         export(tmp_path / "t-0", tmp_path / "more", columns=["key"], format="iceberg", partition_by=["day"])
     with pytest.raises(UsageError, match=r"columns: expected each at most once, of offset, .* found 'kye'"):
         export(tmp_path / "t-0", tmp_path / "more", columns=["kye"])
+
+
+@each_of("table_format", FORMATS)
+def test_records_that_do_not_decode_are_set_aside_for_one_table_only(table_format: str, tmp_path: Path) -> None:
+    """Their table goes on where it ended, so one that other settings began lacks what those did not set aside."""
+    make_log(tmp_path / "t-0", range(20))
+    last = {"keys": [b"key 5"], "value": "json", "format": table_format}
+    others = [{"keys": None}, {"keys": None, "until_ms": TIME_MS + 19}, {"value": "string", "key": "json"}]
+    for number, other in enumerate(others):
+        out = tmp_path / f"out{number}"
+        assert export(tmp_path / "t-0", out, **last)[0].undecoded_count == 3
+        shutil.rmtree(out)
+        with pytest.raises(UsageError, match=r"-undecoded: set aside by an export with other settings: remove it, or"):
+            export(tmp_path / "t-0", out, **last | other)
+        shutil.rmtree(out)
+        assert export(tmp_path / "t-0", out, **last)[0].undecoded_count == 3
 
 
 HEADERS: list[list[tuple[str, bytes | None]]] = [

@@ -153,6 +153,11 @@ def test_other_topics_are_refused(tmp_path: Path) -> None:
     for options in both:
         with pytest.raises(UsageError, match=r"kafka decodes the topics __cluster_metadata, .*, and not segs"):
             export(log, tmp_path / "out", **options)
+    topics = [tmp_path / f"{topic}-0" for topic in COORDINATOR_TOPICS]
+    for each in topics:
+        each.mkdir()
+    with pytest.raises(UsageError, match="kafka takes no schema"):
+        export(topics, tmp_path / "out", value="kafka", schema="one for all of them")
     with pytest.raises(UsageError, match="the keys of __cluster_metadata are null"):
         value_decoder("kafka", "__cluster_metadata-key")
     (partition,) = (each for each in log.rglob("segs-*") if each.is_dir())

@@ -443,6 +443,7 @@ def test_command_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture
         (["--to", "{tmp}/file"], 2, "is not a directory"),
         (["--to", "{tmp}/orders-0/table"], 2, "keeps its broker from starting"),
         (["--to", "{tmp}/out", "--topic", "missing"], 2, "no partition of topic 'missing' is there"),
+        (["--to", "{tmp}/out", "--partition", "0", "--partition", "7"], 2, "no partition with the number 7 is there"),
         (["--to", "{tmp}/out", "--partition-by", "hour"], 2, "at most once, of topic, partition, day, found 'hour'"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,8 @@ def planned(reader: DataSourceReader) -> list[InputPartition]:
 
 def table_of(reader: DataSourceReader) -> pa.Table:
     """Return the rows that Spark gets for a query."""
-    arrow = to_arrow_schema(reader.schema, timezone="UTC")  # type: ignore[attr-defined]  # of our reader
+    zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}  # 4.2 on
+    arrow = to_arrow_schema(reader.schema, **zone)  # type: ignore[attr-defined]  # of our reader
     batches = [batch for task in planned(reader) for batch in reader.read(task)]
     for batch in batches:
         batch.validate(full=True)
@@ -135,11 +137,9 @@ REFERENCE = ("key", "value", "topic", "partition", "offset", "timestamp", "heade
 
 def rows_by_directory(table: pa.Table) -> list[dict[str, Any]]:
     """Return the rows of the columns `REFERENCE` in the format of `reference_rows`."""
-    found = table.to_pylist()
+    found = rows(table)
     for row in found:
         row["directory"] = row.pop("file").rpartition("/")[0]
-        if row["timestamp"] is not None:
-            row["timestamp"] = milliseconds(row["timestamp"])
     return sorted(found, key=by_position)
 
 

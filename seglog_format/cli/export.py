@@ -225,11 +225,12 @@ def command(  # noqa: PLR0913 - an option each
         msg = "--strict ends at a record that cannot be decoded, and --undecoded allow passes over it: give one of them"
         raise UsageError(msg)
     statistics = ScanStatistics()
+    keys = tuple(each.encode(errors="surrogateescape") for each in only_keys)
     request = ExportRequest(
         paths,
         topics=topics or None,
         partitions=partitions or None,
-        choice=Choice(columns, headers, tuple(map(str.encode, only_keys)) or None, since_ms, until_ms),
+        choice=Choice(columns, headers, keys or None, since_ms, until_ms),
         isolation=READ_COMMITTED if committed else READ_UNCOMMITTED,
         is_followed=bool(follow),
         remote=None if remote is None else remote.open(),

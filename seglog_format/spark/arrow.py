@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.errors import UsageError
 from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS
 from seglog_format.spark.options import LEFT_OUT
 from seglog_format.tables.rows import HEADERS_MAP, headers_as_map
-from seglog_format.tables.schema_topic import beside, read_schemas
-from seglog_format.values.decoder import decoded, decoder_of, form_of
-from seglog_format.values.schemas import OF_ONE_TOPIC, TYPES
+from seglog_format.tables.schema_topic import beside, forms_of, read_schemas
+from seglog_format.values.decoder import decoded, decoder_of
+from seglog_format.values.schemas import TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from seglog_format.spark.damage import Damage
-    from seglog_format.spark.discovery import Replica
     from seglog_format.spark.options import ReadOptions
     from seglog_format.spark.pieces import Piece
     from seglog_format.values.decoder import Decoder
@@ -48,8 +45,6 @@ ARROW: Final = {
     ),
 }
 """Arrow's types by Spark's."""
-PEEKED_RECORDS: Final = 1_000
-"""Number of records of a partition that may say which Protobuf message a topic holds."""
 
 
 def arrow_schema(names: Iterable[str], options: ReadOptions) -> pa.Schema:
@@ -85,38 +80,15 @@ def with_forms(options: ReadOptions) -> ReadOptions:
         msg = f"seglog: the table {options.table} has no keys and values to decode"
         raise UsageError(msg)
     replicas = wanted_replicas(options, options.storage)
-    topics = sorted({replica.topic for replica in replicas})
-    if len(topics) > 1 and (
-        options.key_as in OF_ONE_TOPIC or (options.value_as in OF_ONE_TOPIC and options.value_schema is None)
-    ):
-        msg = f"seglog: a query has one schema, and {', '.join(topics[:5])} have several: subscribe to one topic"
-        raise UsageError(msg)
     schemas = None
     if {options.key_as, options.value_as} & set(TYPES):
-        local = beside(replica.path for replica in replicas if replica.storage.is_local)
-        path = options.schemas_path or local
+        path = options.schemas_path or beside(each.path for each in replicas if each.storage.is_local)
         schemas = None if path is None else read_schemas(path)
-    subject = topics[0] if topics else ""
-    as_form = partial(form_of, schemas=schemas, times=options.times)
-    own = partial(as_form, schema=options.value_schema, message=options.value_message, is_plain=options.is_plain)
-    forms = {
-        "key": as_form(options.key_as, f"{subject}-key"),
-        "value": own(options.value_as, f"{subject}-value"),
-    }
-    forms = {
-        name: form.with_message_of(_first_of(replicas, name, options), schemas)
-        for name, form in forms.items()
-        if form.kind != "bytes"
-    }
-    return replace(options, forms=forms, schemas=schemas)
-
-
-def _first_of(replicas: Iterable[Replica], name: str, options: ReadOptions) -> Iterator[bytes | None]:
-    """Yield keys or values of the first records of each partition, up to damage."""
-    for replica in replicas:
-        with suppress(FormatError), replica.open(options) as partition:
-            for record in islice(partition.records(on_gap=lambda _: None), PEEKED_RECORDS):
-                yield getattr(record, name)
+    own = {"schema": options.value_schema, "message": options.value_message, "is_plain": options.is_plain}
+    partitions = [(each.topic, partial(each.open, options)) for each in replicas]
+    kinds, one = (options.key_as, options.value_as), "seglog: a query {}: subscribe to one topic"
+    forms = forms_of(kinds, partitions, schemas, options.times, one, **own)
+    return replace(options, forms={name: form for name, form in forms.items() if form.kind != "bytes"}, schemas=schemas)
 
 
 SCANNED: Final = {

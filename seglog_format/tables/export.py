@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.errors import UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.storage.object_store import is_address
 from seglog_format.storage.output_directory import OutputDirectory
 from seglog_format.storage.output_store import OutputStore
 from seglog_format.tables.export_run import DEFAULT_FILE_SIZE, ExportOptions, opened_export
-from seglog_format.tables.schema_topic import beside, read_schemas
+from seglog_format.tables.schema_topic import beside, forms_of, read_schemas
 from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, Choice, TableSettings
 from seglog_format.tables.sources import sources_at
-from seglog_format.values.decoder import form_of
-from seglog_format.values.schemas import OF_ONE_TOPIC, TYPED, TYPES
+from seglog_format.values.schemas import TYPED, TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from contextlib import AbstractContextManager
 
     from seglog_format.log.directory import PathOrPaths
     from seglog_format.log.remote_store import RemoteStore
-    from seglog_format.record_model import Message, Record
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.export_run import TableExport
@@ -79,10 +75,6 @@ def _iceberg_location(to: str, catalog: str | None) -> IcebergLocation:
     return IcebergLocation(catalog, to)
 
 
-PEEKED_RECORDS: Final = 1_000
-"""Number of records of a partition that may say which Protobuf message a topic holds."""
-
-
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
     """The parameters of `export`, with the same meanings.
@@ -121,8 +113,8 @@ class ExportRequest:
     schemas: Schemas | None = None
     is_followed: bool = False
 
-    def forms(self, sources: tuple[Source, ...], schemas: Schemas | None) -> tuple[Form, Form]:
-        """Return how keys and values are decoded.
+    def forms(self, sources: tuple[Source, ...], schemas: Schemas | None) -> dict[str, Form]:
+        """Return how keys and values are decoded; see `forms_of`.
 
         Args:
             sources: the partitions.
@@ -131,27 +123,10 @@ class ExportRequest:
         Raises:
             UsageError: there is no schema, or the topics have several.
         """
-        topics = sorted({source.key[0] for source in sources})
-        if len(topics) > 1 and (self.key in OF_ONE_TOPIC or (self.value in OF_ONE_TOPIC and self.schema is None)):
-            msg = f"a table has one schema, and {', '.join(topics)} have several: export one topic"
-            raise UsageError(msg)
-        as_form = partial(form_of, schemas=schemas, times=self.times)
-        key = as_form(self.key, f"{topics[0]}-key")
-        own = partial(as_form, schema=self.schema, message=self.message, is_plain=self.is_plain)
-        value = own(self.value, f"{topics[0]}-value")
-        return (
-            key.with_message_of(_first_of(sources, self.remote, lambda record: record.key), schemas),
-            value.with_message_of(_first_of(sources, self.remote, lambda record: record.value), schemas),
-        )
-
-
-def _first_of(
-    sources: tuple[Source, ...], remote: RemoteStore | None, part: Callable[[Record | Message], bytes | None]
-) -> Iterator[bytes | None]:
-    """Yield a part of the first records of each partition, up to damage."""
-    for source in sources:
-        with suppress(FormatError), source.open(remote) as partition:
-            yield from map(part, islice(partition.records(on_gap=lambda _: None), PEEKED_RECORDS))
+        own = {"schema": self.schema, "message": self.message, "is_plain": self.is_plain}
+        partitions = [(each.key[0], partial(each.open, self.remote)) for each in sources]
+        one = "a table {}: export one topic"
+        return forms_of((self.key, self.value), partitions, schemas, self.times, one, **own)
 
 
 def requested_export(request: ExportRequest) -> AbstractContextManager[TableExport]:
@@ -167,10 +142,8 @@ def requested_export(request: ExportRequest) -> AbstractContextManager[TableExpo
     if request.catalog is None and not is_address(os.fspath(request.to)):
         _refuse_inside(Path(request.to), request.paths)
     forms = request.forms(sources, schemas)
-    isolation, bytes_as = request.isolation, request.bytes_as
-    settings = TableSettings(
-        request.format, tuple(request.partition_by), isolation, bytes_as, *forms, choice=request.choice
-    )
+    form = request.format, tuple(request.partition_by), request.isolation, request.bytes_as
+    settings = TableSettings(*form, forms["key"], forms["value"], request.choice)
     if request.format == ICEBERG:
         from seglog_format.tables.rows import iceberg_schema  # noqa: PLC0415 - loads Arrow
 

@@ -143,7 +143,7 @@ def opened_export(
 
         @cache
         def undecoded() -> Table:
-            return stack.enter_context(opened(location.beside(UNDECODED), settings.undecoded()))
+            return stack.enter_context(opened(location.beside(UNDECODED), table.settings.undecoded()))
 
         yield TableExport(sources, table, options, undecoded)
 

@@ -59,7 +59,7 @@ def iceberg_schema(settings: TableSettings) -> pa.Schema:
     types |= {"headers": HEADERS_MAP} if settings.choice.headers == "map" else {}
     for name in settings.forms:
         _refuse_foreign_types(name, types[name])
-    types |= {REASON: pa.string()} if settings.has_reasons else {}
+    types |= {REASON: pa.string()} if settings.of else {}
     return pa.schema([pa.field(name, types[name], nullable=name not in NEVER_NULL) for name in settings.written])
 
 

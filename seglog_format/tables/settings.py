@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,7 +96,8 @@ class TableSettings:
         key: how keys are decoded.
         value: how values are decoded.
         choice: the columns and records that the table has.
-        has_reasons: whether the rows are those that could not be decoded, each with the reason.
+        of: for a table of the records that could not be decoded, each with the reason: a digest of the settings by
+            which they were not; else empty.
     """
 
     format: str = "parquet"
@@ -104,7 +107,7 @@ class TableSettings:
     key: Form = BYTES
     value: Form = BYTES
     choice: Choice = ALL
-    has_reasons: bool = False
+    of: str = ""
 
     def __post_init__(self) -> None:
         _require("format", (self.format,), FORMATS)
@@ -134,7 +137,8 @@ class TableSettings:
 
     def undecoded(self) -> TableSettings:
         """Return the settings of the table beside this one, for records that cannot be decoded."""
-        return replace(self, key=BYTES, value=BYTES, choice=ALL, has_reasons=True, bytes_as="base64")
+        of = hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()
+        return replace(self, key=BYTES, value=BYTES, choice=ALL, bytes_as="base64", of=of)
 
     @property
     def layout(self) -> str:
@@ -153,7 +157,7 @@ class TableSettings:
     def written(self) -> tuple[str, ...]:
         """The columns that files have, if nothing else adds to them."""
         names = [each for each in ("topic", "partition") if each not in self.in_path]
-        reason = ("reason",) if self.has_reasons else ()
+        reason = ("reason",) if self.of else ()
         return (*names, *(each for each in COLUMNS if self.choice.has(each)), *reason)
 
     def as_json(self) -> dict[str, Any]:
@@ -163,7 +167,7 @@ class TableSettings:
             "partitionBy": list(self.partition_by),
             "isolation": self.isolation,
         } | {name: form.as_json() for name, form in self.forms.items()}
-        found |= self.choice.as_json()
+        found |= self.choice.as_json() | ({"of": self.of} if self.of else {})
         return found | {"bytes": self.bytes_as} if self.format in TEXT_FORMATS else found
 
     def continued(self, stored: object, address: str) -> TableSettings:
@@ -173,17 +177,20 @@ class TableSettings:
             UsageError: another setting differs, or the caller chose another schema.
         """
         known = stored if isinstance(stored, dict) else {}
+        if known.get("of", self.of) != self.of:  # older tables do not have it
+            msg = f"{address}: set aside by an export with other settings: remove it, or export to another directory"
+            raise UsageError(msg)
         forms = {name: stored_form(known.get(name)) for name in ("key", "value")}
         now = replace(self, **{name: getattr(self, name).continued(form) for name, form in forms.items()})
         for name, value in (dict.fromkeys(OPTIONAL) | now.as_json()).items():
-            was = known.get(name)
+            was = known.get(name, self.of if name == "of" else None)
             if isinstance(was, dict) and isinstance(value, dict):
                 was = {"type": value["type"], **was}  # for older tables, a file shows the type
                 if was != value and {**was, "type": value["type"]} == value:
                     raise other_type(address, name, was["type"], value["type"])
             if was != value:
                 msg = (
-                    f"{address}: this table was begun with {name} {_text(was)}, not {_text(value)}:"
+                    f"{address}: this table was begun with {name} {_text(name, was)}, not {_text(name, value)}:"
                     " give the same, or another directory"
                 )
                 raise UsageError(msg)
@@ -203,10 +210,15 @@ def other_type(address: str, name: str, was: object, now: object) -> UsageError:
     return UsageError(msg)
 
 
-def _text(value: object) -> str:
+PARTS: Final = ("message", "plain", "times")
+"""What a manifest says of a form besides its kind and its schema."""
+
+
+def _text(name: str, value: object) -> str:
     if isinstance(value, dict):
         schema = value.get("schema")
-        return str(value.get("kind")) if schema is None else f"{value.get('kind')} by the schema {schema['text'][:60]}"
+        by = "" if schema is None else f" by the schema {' '.join(schema['text'].split())[:60]}"
+        return f"{value.get('kind')}{by}" + "".join(f", {each} {value[each]}" for each in PARTS if value.get(each))
     if value is None:
-        return "as by default"
+        return "bytes" if name in {"key", "value"} else "as by default"
     return ",".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -61,7 +61,8 @@ def sources_at(
         partitions: numbers of those to return; None for all.
 
     Raises:
-        UsageError: a path is not such a directory, a partition occurs twice, or a topic or any partition is missing.
+        UsageError: a path is not such a directory, a partition occurs twice, or a topic, a number or any partition
+            is missing.
     """
     found: dict[TopicPartition, Source] = {}
     for source in (each for path in paths for each in _sources(Path(path))):
@@ -72,7 +73,7 @@ def sources_at(
         if other is not source:
             msg = f"{source.path} and {other.path} are the same partition: name one of them"
             raise UsageError(msg)
-    _require_all(topics, found)
+    _require_all([*(topics or ()), *(partitions or ())], found)
     return tuple(found[key] for key in sorted(found))
 
 
@@ -87,8 +88,10 @@ def _sources(path: Path) -> Iterator[Source]:
     yield Source(name.topic_partition, path)
 
 
-def _require_all(topics: Collection[str] | None, found: Collection[TopicPartition]) -> None:
-    missing = sorted(set(topics or ()) - {topic for topic, _ in found})
-    if missing or not found:
-        msg = f"no partition of topic {missing[0]!r} is there" if missing else "no partition is there"
+def _require_all(wanted: Iterable[str | int], found: Collection[TopicPartition]) -> None:
+    """Refuse a topic or a number that no partition has, and no partition at all."""
+    missing = next((each for each in wanted if not any(each in key for key in found)), None)
+    if missing is not None or not found:
+        of = f" of topic {missing!r}" if isinstance(missing, str) else f" with the number {missing}"
+        msg = f"no partition{'' if missing is None else of} is there"
         raise UsageError(msg)

@@ -230,6 +230,9 @@ def form_of(  # noqa: PLR0913 - what decides on a column
         msg = f"keys and values are decoded as {', '.join(KINDS)}, not {kind!r}"
         raise UsageError(msg)
     if kind == KAFKA:
+        if schema is not None:
+            msg = "kafka takes no schema: the records of Kafka's own topics name their types"
+            raise UsageError(msg)
         return Form(kind, message=subject)
     if kind not in TYPES:
         return Form(kind)

@@ -13,7 +13,6 @@ import pytest
 from helpers.spark_partitions import START_MS, partition, topic_id
 from helpers.spark_plans import pieces, read, tasks
 from helpers.walking import each_of
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from proofs.spark.readers import rows, struct_type
 from seglog_format import LogConfig, PartitionWriter, build_batch, new_record
@@ -25,6 +24,7 @@ from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.following import Follower
 from seglog_format.spark.options import parse_options, parse_stream_options
 from seglog_format.spark.pieces import Task
+from seglog_format.spark.source_parts import arrow_schema_of
 
 if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
@@ -173,7 +173,7 @@ def test_an_index_that_lies_loses_nothing(orders: Path, tmp_path: Path) -> None:
 def test_a_piece_that_ends_inside_an_entry_is_refused(orders: Path) -> None:
     """As one that was planned by an index which names bytes within a value."""
     (piece,) = pieces(orders / "orders-1")
-    schema = to_arrow_schema(struct_type("`offset` bigint"), timezone="UTC")
+    schema = arrow_schema_of(struct_type("`offset` bigint"))
     options = parse_options({"path": str(orders)})
     task = Task((replace(piece, end=100),))
     with pytest.raises(ReadError, match=r"orders-1/0+\.log.*SEG-IDX-009"):

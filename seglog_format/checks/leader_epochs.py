@@ -96,9 +96,7 @@ def epoch_findings(
         entries = decode_leader_epoch_checkpoint(read_whole(checkpoint), Location(str(checkpoint))).entries
     except SeglogError:
         return  # `text_file_findings` reports this
-    if all(
-        after.epoch > before.epoch and after.start_offset > before.start_offset for before, after in pairwise(entries)
-    ):
+    if _increase(entries):
         runs = [run for runs in filled for run in runs if run.last_offset >= log_start_offset]
         yield from findings_of(EpochsAndCheckpoint(str(checkpoint), entries, runs))
 

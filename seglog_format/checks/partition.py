@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.checks import offset_index, producer_snapshot, time_index, transaction_index  # noqa: F401 - register
 from seglog_format.checks.extent import Extent
@@ -23,11 +23,13 @@ from seglog_format.checks.side_files import (
 from seglog_format.checks.snapshot_producers import forgotten_producer_findings, snapshot_producer_findings
 from seglog_format.checks.text_files import text_file_findings
 from seglog_format.errors import FormatError, RefusedError, UnreadableError
+from seglog_format.log.gaps import INDEXES
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.listing import list_partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.names import FileKind, parse_file_name
 from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_large_log
+from seglog_format.storage.file_reader import read_uncut
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.storage.log_storage import LogStorage
+
+Index: TypeAlias = OffsetIndex | TimeIndex | TransactionIndex
+
+INDEX_TYPES: Final[dict[FileKind, type[Index]]] = {**INDEXES, FileKind.TRANSACTION_INDEX: TransactionIndex}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +151,11 @@ def numbered_files(listing: PartitionListing) -> Iterator[Path]:
 
 def segment_findings(files: SegmentFiles, options: Options, *, is_active: bool) -> Generator[Finding, None, LogSummary]:
     """Check a log, and its indexes against it; return the summary of the log."""
+    paths = zip(INDEX_TYPES, (files.offset_index, files.time_index, files.transaction_index), strict=True)
+    found = [opened_index(kind, path, files.base_offset, options.storage) for kind, path in paths if path is not None]
     summary = yield from log_findings(files.log, files.base_offset, options)
-    storage = options.storage
-    if files.offset_index is not None:
-        yield from offset_index_findings(files.offset_index, files.base_offset, summary, storage)
-    if files.time_index is not None:
-        yield from time_index_findings(files.time_index, files.base_offset, summary, storage, is_active=is_active)
-    if files.transaction_index is not None:
-        yield from transaction_index_findings(files.transaction_index, files.base_offset, summary, storage)
+    for index in found:
+        yield from index_findings(index, summary, is_active=is_active)
     return summary
 
 
@@ -190,42 +193,46 @@ def metadata_snapshot_findings(path: Path, options: Options) -> Iterator[Finding
         yield from snapshot_ends_findings(path, options.storage, options.limit)
 
 
-def offset_index_findings(path: Path, base_offset: int, summary: LogSummary, storage: LogStorage) -> Iterator[Finding]:
-    """Check an offset index against its log."""
+def opened_index(kind: FileKind, path: Path, base_offset: int, storage: LogStorage) -> Index | FormatError:
+    """Open an index before its log is opened, and return it, or why it cannot be read.
+
+    A broker that is running appends to the log first, then to the index: only in this order does the log hold all that
+    the index names. Slots that are zero now do not count, even if it fills them before they are read.
+    """
+
+    def opened() -> Index:
+        index = INDEX_TYPES[kind].open(path, base_offset, storage=storage)
+        if not isinstance(index, TransactionIndex):
+            index.raw_entries()  # counts the slots
+        return index
+
     try:
-        with OffsetIndex.open(path, base_offset, storage=storage) as index:
-            filtered = summary.filtered if index.file_size <= MAX_WHOLE_SIZE else None
-            if filtered is not None and filtered.has_offset_index(index.data):
-                return
-            yield from findings_of(OffsetIndexSubject(index, index.raw_entries(), summary.outline()))
-    except (RefusedError, UnreadableError) as error:
-        yield Finding.of_error(error)
-
-
-def time_index_findings(
-    path: Path, base_offset: int, summary: LogSummary, storage: LogStorage, *, is_active: bool
-) -> Iterator[Finding]:
-    """Check a time index against its log."""
-    try:
-        with TimeIndex.open(path, base_offset, storage=storage) as index:
-            filtered = summary.filtered if index.file_size <= MAX_WHOLE_SIZE else None
-            if filtered is not None and filtered.has_time_index(index.data, is_active=is_active):
-                return
-            yield from findings_of(TimeIndexSubject(index, index.raw_entries(), summary.outline(), is_active))
-    except (RefusedError, UnreadableError) as error:
-        yield Finding.of_error(error)
-
-
-def transaction_index_findings(
-    path: Path, base_offset: int, summary: LogSummary, storage: LogStorage
-) -> Iterator[Finding]:
-    """Check a transaction index against the end markers of its log."""
-    try:
-        index = TransactionIndex.open(path, base_offset, storage=storage)
+        return read_uncut(opened)
     except FormatError as error:
-        yield Finding.of_error(error)
-        return
-    yield from findings_of(TransactionIndexSubject(index, summary.aborts if summary.is_whole else None))
+        return error
+
+
+def index_findings(index: Index | FormatError, summary: LogSummary, *, is_active: bool) -> Iterator[Finding]:
+    """Check an index that `opened_index` has opened against its log."""
+    if isinstance(index, FormatError):
+        yield Finding.of_error(index)
+    elif isinstance(index, TransactionIndex):
+        yield from findings_of(TransactionIndexSubject(index, summary.aborts if summary.is_whole else None))
+    else:
+        with index:
+            try:
+                yield from _slot_findings(index, summary, is_active=is_active)
+            except UnreadableError as error:
+                yield Finding.of_error(error)
+
+
+def _slot_findings(index: OffsetIndex | TimeIndex, summary: LogSummary, *, is_active: bool) -> Iterator[Finding]:
+    filtered = None if index.trailing_zero_count or index.file_size > MAX_WHOLE_SIZE else summary.filtered
+    if isinstance(index, OffsetIndex):
+        if filtered is None or not filtered.has_offset_index(index.data):
+            yield from findings_of(OffsetIndexSubject(index, index.raw_entries(), summary.outline()))
+    elif filtered is None or not filtered.has_time_index(index.data, is_active=is_active):
+        yield from findings_of(TimeIndexSubject(index, index.raw_entries(), summary.outline(), is_active))
 
 
 def snapshot_findings(
@@ -246,5 +253,4 @@ def _state(files: SegmentFiles, summary: LogSummary) -> SegmentState:
     missing = tuple(kind for kind, path in companions.items() if path is None)
     last = summary.last_offset
     next_offset = files.base_offset if last is None else last + 1
-    path, base = str(files.log), files.base_offset
-    return SegmentState(path, base, next_offset, missing, summary.is_end_known, summary.has_tail)
+    return SegmentState(str(files.log), files.base_offset, next_offset, missing, summary.is_end_known, summary.has_tail)

@@ -9,12 +9,11 @@ from seglog_format.checks.extent import Extent
 from seglog_format.checks.finding import Finding, findings_of
 from seglog_format.checks.log_file import LogSummary
 from seglog_format.checks.partition import (
+    index_findings,
     log_findings,
     metadata_snapshot_findings,
-    offset_index_findings,
+    opened_index,
     snapshot_findings,
-    time_index_findings,
-    transaction_index_findings,
 )
 from seglog_format.checks.partition_directory import NumberedName
 from seglog_format.checks.text_files import text_file_findings
@@ -66,25 +65,16 @@ def _named_findings(path: Path, name: FileName, options: Options) -> Iterator[Fi
     elif name.kind in SNAPSHOT_KINDS:
         yield from metadata_snapshot_findings(path, options)
     elif name.kind in INDEX_KINDS:
-        yield from _index_findings(path, name, options)
+        index = opened_index(name.kind, path, name.base_offset, options.storage)
+        yield from index_findings(index, _summary_beside(path, name, options), is_active=True)
     elif name.kind is FileKind.PRODUCER_SNAPSHOT:
         yield from snapshot_findings(path, name.base_offset, options.storage)
     else:
         yield from text_file_findings(path, name.kind)
 
 
-def _index_findings(path: Path, name: FileName, options: Options) -> Iterator[Finding]:
-    """Check an index; if there is no log beside it, only the order of its entries."""
-    summary = _summary_beside(path, name, options)
-    if name.kind is FileKind.OFFSET_INDEX:
-        yield from offset_index_findings(path, name.base_offset, summary, options.storage)
-    elif name.kind is FileKind.TIME_INDEX:
-        yield from time_index_findings(path, name.base_offset, summary, options.storage, is_active=True)
-    else:
-        yield from transaction_index_findings(path, name.base_offset, summary, options.storage)
-
-
 def _summary_beside(path: Path, name: FileName, options: Options) -> LogSummary:
+    """Check the log beside an index; without one, only the order of the index entries can be checked."""
     beside = segment_file_name(name.base_offset, FileKind.LOG) if name.digits else path.stem + FileKind.LOG.value
     log = path.with_name(beside)
     if not log.is_file():

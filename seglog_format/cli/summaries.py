@@ -14,6 +14,7 @@ from seglog_format.log.entry_table import in_order
 from seglog_format.log.gaps import GapWatch
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, TailKind
+from seglog_format.storage.file_reader import read_uncut
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
@@ -218,12 +219,10 @@ def segment_summary(
             base_offset=files.base_offset,
             next_offset=next_offset,
             size=segment.size,
-            index_size=sum(
-                _size(path, storage) for path in (files.offset_index, files.time_index, files.transaction_index)
-            ),
+            index_size=sum(_index_sizes((files,), storage)),
             contents=contents,
-            offset_index=_index_state(segment.offset_index),
-            time_index=_index_state(segment.time_index),
+            offset_index=read_uncut(partial(_index_state, segment, "offset_index")),
+            time_index=read_uncut(partial(_index_state, segment, "time_index")),
             aborted=len(segment.transaction_index.entries) if segment.transaction_index else None,
             has_snapshot=files.snapshot is not None,
             tail_size=tail_size,
@@ -232,12 +231,13 @@ def segment_summary(
         )
 
 
-def _index_state(index: Any) -> IndexState | None:  # noqa: ANN401 - an index of either kind
+def _index_state(segment: LogSegment, name: str) -> IndexState | None:
+    segment.release()  # opens the index again
+    index = getattr(segment, name)
     if index is None:
         return None
     entries, zeros = len(index.entries), index.trailing_zero_count
-    is_inconsistent = bool(index.trailing_size) or entries + zeros != index.slot_count
-    return IndexState(entries, zeros, is_inconsistent)
+    return IndexState(entries, zeros, bool(index.trailing_size) or entries + zeros != index.slot_count)
 
 
 def _size(path: Path | None, storage: LogStorage = LOCAL) -> int:
@@ -356,7 +356,7 @@ def partition_summary(
     )
 
 
-def _index_sizes(segments: Iterable[SegmentFiles]) -> Iterable[int]:
+def _index_sizes(segments: Iterable[SegmentFiles], storage: LogStorage = LOCAL) -> Iterable[int]:
     for files in segments:
         for path in (files.offset_index, files.time_index, files.transaction_index):
-            yield _size(path)
+            yield _size(path, storage)

@@ -18,6 +18,7 @@ from seglog_format.codec.plain.checkpoints import simple_epochs
 from seglog_format.errors import CorruptRecordError, FormatError, Location, MissingOffsetsWarning, SeglogError
 from seglog_format.log.entry_table import DISORDER
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable
+from seglog_format.log.listing import list_partition
 from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CompressionCodec, MessageHeader, MissingOffsets, TailKind
@@ -285,12 +286,10 @@ def _last_indexed_offset(files: SegmentFiles, storage: LogStorage) -> int:
 def _indexed_offsets(indexes: Iterable[tuple[FileKind, Path, int]], storage: LogStorage) -> Iterator[int]:
     """Yield the offset in the last entry of each offset and time index."""
     for kind, path, base_offset in indexes:
-        index: OffsetIndex | TimeIndex | None = None
-        if kind is FileKind.OFFSET_INDEX:
-            index = readable(partial(OffsetIndex.open, storage=storage), path, base_offset)
-        elif kind is FileKind.TIME_INDEX:
-            index = readable(partial(TimeIndex.open, storage=storage), path, base_offset)
-        if index is None:
+        if kind not in INDEXES:
+            continue
+        opener: Callable[[Path, int], OffsetIndex | TimeIndex] = partial(INDEXES[kind].open, storage=storage)
+        if (index := readable(opener, path, base_offset)) is None:
             continue
         with index:
             entries = index.raw_entries()
@@ -457,8 +456,19 @@ class GapWatch:
         gap = gap_at_end(self.listing, log_end_offset)
         end, kind, proof = self._proved_end
         if gap is None:
-            return Gap(log_end_offset, end, kind, str(proof or path)) if end > log_end_offset else None
+            is_lost = end > log_end_offset and end > self._end_now()
+            return Gap(log_end_offset, end, kind, str(proof or path)) if is_lost else None
         return replace(gap, next_offset=max(gap.next_offset, end))
+
+    def _end_now(self) -> int:
+        """Return the end of the last log of the directory as it is now; 0 without a log.
+
+        After the directory was listed, a broker that is running may have appended to the last log, begun another, and
+        stored the high watermark that it then had. A log that is listed after that file was read holds these offsets.
+        """
+        listing = list_partition(self.listing.path, self.listing.storage)
+        last = listing._replace(segments=listing.segments[-1:])
+        return max((segment.next_offset for segment in _segments(last)), default=0)
 
     @cached_property
     def _proved_end(self) -> tuple[int, GapKind, Path | None]:

@@ -14,13 +14,15 @@ from contextvars import ContextVar
 from ctypes import c_ubyte
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from weakref import finalize
 
 from seglog_format.errors import FormatError, Location, UnreadableError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+T = TypeVar("T")
 
 
 # -- search for the ranges of a file that the disk refuses, with few reads (SEG-PDR-022) -------------------------------
@@ -281,6 +283,24 @@ def note_refusals(errors: Iterable[FormatError]) -> None:
 def is_cut_short(error: FormatError) -> bool:
     """Return whether an error means that a file has become shorter since it was opened."""
     return isinstance(error, UnreadableError) and error.found == CUT_SHORT
+
+
+def read_uncut(read: Callable[[], T]) -> T:
+    """Return what a function opens and reads; if the file becomes shorter meanwhile, call it once more.
+
+    A broker trims an index when it rolls the segment, and not again.
+
+    Raises:
+        UnreadableError: the disk refuses a part (SEG-PDR-022), or the file has become shorter again.
+    """
+    with noted_refusals() as noted:
+        try:
+            return read()
+        except UnreadableError as error:
+            if not is_cut_short(error):
+                raise
+            noted.clear()
+    return read()
 
 
 def is_refusal(error: OSError) -> bool:

@@ -155,6 +155,8 @@ class LogReader:
             for frame in segment.ordered_frames(position):
                 first = frame.header.base_offset
                 if first is not None and first >= end:
+                    if frame.position == position:
+                        self.verify_gap(offset)
                     return
                 yield segment, frame
                 borders.reached = frame.header.next_offset
@@ -208,18 +210,8 @@ class LogReader:
         return (TimestampOffset(record.timestamp_ms, record.offset) for record in self.decode(segment, frame).records)
 
     def verify_gap(self, offset: int) -> None:
-        """Verify the checksum of the entry before a missing offset (SEG-LKP-017).
-
-        By its last offset delta the entry ends below the offset, and only its checksum proves that field.
-
-        Raises:
-            FormatError: the entry is damaged.
-        """
-        segment = self.segments_from(offset)[0]
-        number = segment.number_of(offset)
-        before = len(segment.entries.positions) if number is None else number
-        if before:
-            segment.verify_entry(before - 1)
+        """Verify the entry before a missing offset, as `LogSegment.verify_gap` does."""
+        self.segments_from(offset)[0].verify_gap(offset)
 
     def fetch(self, offset: int, end: int, max_bytes: int, *, min_one_message: bool) -> tuple[RecordBatch, ...]:
         """Decode the entries that fit one read (SEG-LKP-006, SEG-LKP-007).
@@ -268,13 +260,16 @@ class LogReader:
             yield from delivered(batch, start, end, transactions)
             start = max(start, batch.next_offset)
 
-    def found(self, wanted: Wanted, start: int, end: int) -> Iterator[Record | Message]:
-        """Yield the wanted records of a range of offsets; only batches that may hold one are decoded.
+    def found(self, wanted: Wanted, start: int, end: int, at_border: AtBorder) -> Iterator[Record | Message]:
+        """Yield the wanted records as `records` does; only batches that may hold one are decoded.
 
         Raises:
             FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
         """
-        for segment, frame in self.frames_from(start, end):
+        for number, (segment, frame) in enumerate(self.frames_from(start, end, at_border)):
+            first = frame.header.base_offset
+            if not number and (first is None or first > start):
+                self.verify_gap(start)
             if wanted.may_be_in(frame, Location(segment.path, frame.position), segment.limit):
                 batch = self._to_deliver(segment, frame, None, end)
                 yield from filter(wanted.accepts, delivered(batch, start, end, None))

@@ -165,6 +165,10 @@ def test_tiered_segments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     find(capsys, "--from", 100, "--to", 200, text, path, status=UNREADABLE)
     lines, _ = find(capsys, "--from", 100, "--to", 200, text, path, "--remote", store, status=DONE)
     assert lines[0]["offset"] == 100
+    (path / f"{5000:020}.log").write_bytes(entry(5000))
+    find(capsys, "nothing", path, "--remote", store, status=UNREADABLE)
+    assert run(["dump", str(path), "--remote", str(store), "--from", "4000"]) == FINDINGS
+    assert "4000 to 4999" in capsys.readouterr().err
 
 
 def test_patterns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

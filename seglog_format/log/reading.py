@@ -204,7 +204,7 @@ class LogReader:
         Raises:
             FormatError: it is damaged or refused.
         """
-        sound = self._known.sound_batch(segment, frame)
+        sound = sound_batch(frame, self._known.is_sound) if segment.size >= QUICK_SIZE else None
         if sound is not None:
             return sound.timestamps()
         return (TimestampOffset(record.timestamp_ms, record.offset) for record in self.decode(segment, frame).records)
@@ -267,8 +267,7 @@ class LogReader:
             FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
         """
         for number, (segment, frame) in enumerate(self.frames_from(start, end, at_border)):
-            first = frame.header.base_offset
-            if not number and (first is None or first > start):
+            if not number:
                 self.verify_gap(start)
             if wanted.may_be_in(frame, Location(segment.path, frame.position), segment.limit):
                 batch = self._to_deliver(segment, frame, None, end)
@@ -349,11 +348,7 @@ class KnownRecords:
         self._known: dict[tuple[int, int], Known] = {}
         self._size = 0
         self._met: dict[tuple[int, int], int] = {}
-        self._is_sound = columnar.sound_batches()
-
-    def sound_batch(self, segment: LogSegment, frame: Frame) -> SoundBatch | None:
-        """Return an entry of a segment as `sound_batch` does; None in a small segment."""
-        return sound_batch(frame, self._is_sound) if segment.size >= QUICK_SIZE else None
+        self.is_sound = columnar.sound_batches()
 
     def find(self, segment: LogSegment, offset: int, *, trust_index: bool = False) -> Record | Message | None:
         """Return the record at an offset; None if there is none, or if only the usual decoders can find it.
@@ -371,11 +366,11 @@ class KnownRecords:
             return None
         key = segment.base_offset, position
         known = self._known.get(key)
-        if known is None and self._is_sound is not None and (met := self._met.get(key, 0)) < LONE_RECORDS:
+        if known is None and self.is_sound is not None and (met := self._met.get(key, 0)) < LONE_RECORDS:
             self._met = self._met if len(self._met) < MAX_MET else {}
             self._met[key] = met + 1
             with suppress(FormatError):
-                lone = sound_batch(segment.frame_at(position), self._is_sound)
+                lone = sound_batch(segment.frame_at(position), self.is_sound)
                 if lone is not None:
                     return lone.record(offset) if offset >= lone.header.base_offset else None
         if known is None:

@@ -11,19 +11,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from helpers.batches import batch, record
+from helpers.batches import batch, patched, record
 from helpers.made_partitions import checkpoint, control, entry, make
 from helpers.support import FIXTURES, bundled, bundled_cases
 from helpers.walking import each_of
 
 from proofs.unpacking import unpack_archive
-from seglog_format import open_partition, open_tier, walk
+from seglog_format import Engine, open_partition, open_tier, walk
 from seglog_format.cli.exit_status import DONE, FINDINGS, NOT_WRITTEN, UNREADABLE, USAGE
 from seglog_format.cli.main import run
 from seglog_format.codec.decode import decode_frame
 from seglog_format.doctor import find as search
 from seglog_format.doctor.find import found_in
-from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, UsageError
+from seglog_format.errors import FormatError, Location, MissingOffsetsWarning, OffsetOutOfRangeError, UsageError
 from seglog_format.lines import LineOptions, sources_of
 from seglog_format.lines.sources import SourceKind
 from seglog_format.log.search import FIELDS, Wanted
@@ -134,6 +134,9 @@ def test_from_python(tmp_path: Path) -> None:
             partition.find("x", fields=["values"])
         with pytest.raises(OffsetOutOfRangeError):
             partition.find("x", from_offset=9)
+    a_missing_segment(partition.path)
+    with open_partition(partition.path) as partition, pytest.warns(MissingOffsetsWarning, match="5 to 89"):
+        list(partition.find("nothing"))
 
 
 def test_a_place_in_json_or_in_a_decoded_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,6 +165,10 @@ def test_tiered_segments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     find(capsys, "--from", 100, "--to", 200, text, path, status=UNREADABLE)
     lines, _ = find(capsys, "--from", 100, "--to", 200, text, path, "--remote", store, status=DONE)
     assert lines[0]["offset"] == 100
+    (path / f"{5000:020}.log").write_bytes(entry(5000))
+    find(capsys, "nothing", path, "--remote", store, status=UNREADABLE)
+    assert run(["dump", str(path), "--remote", str(store), "--from", "4000"]) == FINDINGS
+    assert "4000 to 4999" in capsys.readouterr().err
 
 
 def test_patterns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,6 +189,11 @@ def test_wrong_patterns(words: tuple[str, ...], tmp_path: Path, capsys: pytest.C
 def damaged_bytes(directory: Path) -> None:
     log = next(directory.glob("*.log"))
     log.write_bytes(batch(record(value=b"x"), base_offset=0) + entry(1)[:-1] + b"?" + entry(2))
+
+
+def a_control_bit(directory: Path) -> None:
+    log = next(directory.glob("*.log"))
+    log.write_bytes(entry(0) + patched(entry(1), 22, "B", 0x20, seal=False))
 
 
 def a_partial_batch(directory: Path) -> None:
@@ -209,7 +221,15 @@ def a_missing_segment(directory: Path) -> None:
     (directory / f"{90:020}.log").write_bytes(entry(90))
 
 
-HARMS = [damaged_bytes, a_partial_batch, an_impossible_size, no_log, a_directory_for_a_log, a_missing_segment]
+HARMS = [
+    damaged_bytes,
+    a_control_bit,
+    a_partial_batch,
+    an_impossible_size,
+    no_log,
+    a_directory_for_a_log,
+    a_missing_segment,
+]
 
 
 @each_of("harm", HARMS)
@@ -222,6 +242,33 @@ def test_what_was_not_read_is_never_called_not_found(
     for pattern in ("nothing", "v"):
         _, errors = find(capsys, pattern, directory, status=UNREADABLE)
         assert errors
+
+
+IN_PYTHON = {
+    "records": lambda log, end: log.records(15, end),
+    "columnar": lambda log, end: log.records(15, end, engine=Engine.COLUMNAR),
+    "find": lambda log, end: log.find("nothing", from_offset=15, to_offset=end),
+    "scan": lambda log, end: log.scan(from_offset=15, to_offset=end),
+}
+
+
+@each_of(("end", "border"), [(end, border) for end in (18, 25, 40) for border in ("", "20.log")])
+@pytest.mark.filterwarnings("ignore::seglog_format.errors.MissingOffsetsWarning")
+def test_a_range_does_not_hide_a_batch_whose_last_offset_is_damaged(
+    end: int, border: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its header says that it ends below the range, and only its checksum proves that."""
+    before = entry(0, 10) + patched(entry(10, 10), 23, "i", 0, seal=False)
+    after = {border: entry(20, 10), "90.log": entry(90)} if border else {}
+    path = make(tmp_path, {"0.log": before if border else before + entry(20, 10), **after})
+    for words in (["dump"], ["find", "nothing"], ["diff", str(path)]):
+        assert run([*words, str(path), "--from", "15", "--to", str(end)]) in {FINDINGS, UNREADABLE}
+        captured = capsys.readouterr()
+        assert "SEG-BAT-003" in captured.out + captured.err
+    with open_partition(path) as partition:
+        for read in IN_PYTHON.values():
+            with pytest.raises(FormatError, match="SEG-BAT-003"):
+                list(read(partition, end))
 
 
 def test_segments_due_for_removal_and_other_files_are_not_searched(

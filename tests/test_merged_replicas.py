@@ -117,6 +117,22 @@ def test_every_batch_that_is_whole_in_a_replica_is_in_the_new_log(
     assert gone or not report["lost"]
 
 
+@each_of("other", [entry(10, 2, epoch=3), entry(9, 3, epoch=1)])
+def test_no_batch_is_taken_from_before_a_leader_epoch_whose_first_batch_is_damaged(
+    other: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the checkpoint knows where the epoch of the damaged batch began."""
+    begin, own = entry(0, 9, epoch=1), entry(9, epoch=1)
+    damaged = entry(10, 2, epoch=5)[:-1] + b"?"
+    one = make(tmp_path / "one", {"0.log": begin + own + damaged + entry(12, 2, epoch=5)})
+    (one / "leader-epoch-checkpoint").write_text("0\n2\n1 0\n5 10\n", encoding="ascii")
+    before = begin if other[7] == 9 else begin + own
+    two = make(tmp_path / "two", {"0.log": before + other + entry(12, 2, epoch=3, time=7)})
+    report = merged(capsys, tmp_path / "new", one, two, status=FINDINGS)
+    assert [*batches(tmp_path / "new")] == [(0, 8), (9, 9), (12, 13)]
+    assert [(each["firstOffset"], each["nextOffset"]) for each in report["lost"]] == [(10, 12)]
+
+
 def test_two_replicas_that_are_damaged_in_different_places_lose_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -95,6 +95,7 @@ DAMAGES: Final = {
     "an empty stray segment": Damage({"0.log": LOW + HIGH, "7.log": b""}, range(60)),
     "an empty stray segment in a batch": Damage({"0.log": entry(0, 15), "7.log": b""}, range(15)),
     "a flipped bit": Damage({"0.log": flipped(LOW, 10 * ONE + 70), "30.log": HIGH}, (*range(10), *range(11, 60))),
+    "an unknown magic": Damage({"0.log": LOW, "30.log": flipped(HIGH, 5 * ONE + 16)}, (*range(35), *range(36, 60))),
     "zeros": Damage({"0.log": LOW + bytes(18), "30.log": HIGH}, range(60)),
     "a torn end": Damage({"0.log": LOW, "30.log": HIGH[:-7]}, range(59)),
 }

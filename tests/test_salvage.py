@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import struct
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seglog_format import walk
 from seglog_format.checks import verify
 from seglog_format.cli.main import run
 from seglog_format.log.entry_table import OffsetRange
@@ -319,10 +321,27 @@ def test_a_redacted_copy_has_everything_else(
         assert not [each for each in verify(target) if each.severity is Severity.ERROR]
 
 
+def test_a_redacted_batch_keeps_its_delete_horizon(tmp_path: Path) -> None:
+    section = record(key=b"a") + record(offset_delta=1, key=b"b", value=None)
+    path = make(tmp_path, {"0.log": batch(section, 2, attributes=0x40, base_timestamp_ms=99)})
+    assert run(["salvage", str(path), "-o", str(tmp_path / "new"), "--redact-key", "a"]) == 0
+    (frame,) = walk((tmp_path / "new" / f"{0:020}.log").read_bytes())
+    assert frame.header.delete_horizon_ms == 99
+
+
 def test_what_was_not_found_is_not_called_redacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = make(tmp_path, {"0.log": entry(0, 5)})
     assert run(["salvage", str(path), "-o", str(tmp_path / "new"), "--redact", "9"]) == 1
-    assert "redacted 0 records\n" in capsys.readouterr().out
+    assert f"redacted 0 records in {tmp_path / 'new'}\n" in capsys.readouterr().out
+    for number in (1, 2):
+        (path.parent / f"orders-{number}").mkdir()
+        (path.parent / f"orders-{number}" / f"{0:020}.log").write_bytes(batch(record(key=b"k")))
+    for status, *keys in ((0, "k"), (1, "k", "other"), (1, "other")):
+        words = [part for key in keys for part in ("--redact-key", key)]
+        assert run(["salvage", str(path.parent), "-o", str(tmp_path / "-".join(keys)), *words]) == status
+        count = int("k" in keys)
+        assert re.findall(r"redacted (\d)", capsys.readouterr().out) == ["0", str(count), str(count)]
+    assert run(["salvage", f"{path}", "-o", str(tmp_path / "both"), "--redact", "1", "--redact-key", "other"]) == 1
     assert run(["salvage", str(path.parent), "-o", str(tmp_path / "all"), "--redact", "1"]) == 2
     assert run(["salvage", str(path), "-o", str(tmp_path / "all"), "--null"]) == 2
     undecodable = batch(b"\x00" * 3, base_offset=5)

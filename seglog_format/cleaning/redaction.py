@@ -31,14 +31,14 @@ class Redaction:
         keeps_keys: whether a record keeps its offset, timestamp and key, and loses its value and headers; else it is
             removed, and its batch keeps its offsets, as compaction leaves it (SEG-CMP-018).
         limit: maximum bytes that one batch may decompress to.
-        redacted: the offsets of the records that were found.
+        redacted: the offsets of the records that were found, and those of the keys that they have.
     """
 
     offsets: frozenset[int] = frozenset()
     keys: frozenset[bytes] = frozenset()
     keeps_keys: bool = False
     limit: int = DEFAULT_OUTPUT_LIMIT
-    redacted: set[int] = field(default_factory=set)
+    redacted: set[int | bytes] = field(default_factory=set)
 
     def of(self, frame: Frame) -> Buffer:
         """Return the bytes of an entry without what is redacted: those of the entry if it has nothing of it.
@@ -54,12 +54,12 @@ class Redaction:
         found = {each.offset for each in batch.records if each.offset in self.offsets or each.key in self.keys}
         if not found:
             return frame.data
-        self.redacted.update(found)
+        self.redacted.update(found, self.keys.intersection(each.key for each in batch.records))
         whole = batch if isinstance(batch.header, RecordBatchHeader) else rewritten(batch, batch.records)
         kept = [_named(each) if each.offset in found else each for each in whole.records]
         if not self.keeps_keys:
             kept = [each for each in whole.records if each.offset not in found]
-        return encode_batch(rewritten(whole, kept) if kept else emptied(whole))
+        return encode_batch(rewritten(whole, kept, batch.header.delete_horizon_ms) if kept else emptied(whole))
 
 
 def _named(record: Record | Message) -> Record | Message:

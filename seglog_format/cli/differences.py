@@ -205,7 +205,8 @@ class Comparison:
         """Yield the batches of a segment that may hold wanted records, also the intact ones after damage."""
         base, wanted = segment.base_offset, self.options
         try:
-            position = 0 if wanted.from_offset is None else segment.position_of(wanted.from_offset)
+            segment.verify_gap(wanted.from_offset or 0)
+            position = segment.position_of(wanted.from_offset or 0)
             if position is None:
                 reached[base] = segment.next_offset
                 return

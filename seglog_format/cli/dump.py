@@ -94,7 +94,7 @@ def command(
     long_over = LONG_SIZE if as_json else SHOWN_SIZE
     decode = decode or choices["decode_as"] is not None
     options = LineOptions(**choices, decode=decode, long_over=long_over)
-    gaps = GapLines(options, as_json=as_json)
+    gaps = GapLines(options, joined=joined, as_json=as_json)
     last = None
     for line in _lines(path, options, joined, gaps):
         render(line)
@@ -119,18 +119,18 @@ def _lines(path: Path, options: LineOptions, joined: PartitionListing | None, ga
     done = 0
     with progress("Reading", sum(sizes)) as advance:
         for source, size in zip(sources, sizes, strict=True):
-            if path.is_dir() and joined is None:
+            if path.is_dir():
                 gaps.begin(source)
             for line in lines_of_source(source, options):
                 if line["type"] == "batch":
                     advance(done + line["position"])
                     gaps.reached = line["nextOffset"]
                 yield line
-            if path.is_dir() and joined is None:
+            if path.is_dir():
                 gaps.end(source)
             done += size
             advance(done)
-    if path.is_dir() and joined is None:
+    if path.is_dir():
         gaps.finish(path)
 
 

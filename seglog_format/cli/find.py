@@ -179,29 +179,27 @@ class _Search:
             require_readable(path)
             if path.is_file():
                 segment_files_at(path)  # refuses a file that is no log
-        joined = [(path, joined_listing(path, self._remote)) for path in paths]
-        listed = ((path, sources_in(each.path, each.storage) if each else sources_of(path)) for path, each in joined)
-        found = [
-            (path, [one for one in sources if self._is_searched(one, is_named=path.is_file())])
-            for path, sources in listed
-        ]
-        is_local = self._remote is None
-        self._require_writable(paths, [source for _, sources in found for source in sources])
+        found = []
+        for path in paths:
+            joined = joined_listing(path, self._remote)
+            listed = sources_in(joined.path, joined.storage) if joined else sources_of(path)
+            sources = [one for one in listed if self._is_searched(one, is_named=path.is_file())]
+            found.append((path, sources, GapLines(self._options, joined=joined)))
+        self._require_writable(paths, [source for _, sources, _ in found for source in sources])
         done = 0
-        with progress("Searching", sum(source.size for _, sources in found for source in sources)) as advance:
-            for path, sources in found:
-                gaps = GapLines(self._options)
+        with progress("Searching", sum(source.size for _, sources, _ in found for source in sources)) as advance:
+            for path, sources, gaps in found:
                 for source in sources:
                     self._gaps = gaps
-                    if path.is_dir() and is_local:
+                    if path.is_dir():
                         gaps.begin(source)
                     yield source, str(path / source.name) if path.is_dir() else as_given(str(path))
-                    if path.is_dir() and is_local and not self.is_done:
+                    if path.is_dir() and not self.is_done:
                         gaps.end(source)
                     self.is_incomplete |= gaps.is_any_missing or gaps.is_any_tiered
                     done += source.size
                     advance(done)
-                if path.is_dir() and is_local:
+                if path.is_dir():
                     gaps.finish(path)
                     self.is_incomplete |= gaps.is_any_missing or gaps.is_any_tiered
 

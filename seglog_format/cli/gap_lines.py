@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from seglog_format.lines import LineOptions, Source
     from seglog_format.log.gaps import Gap, GapWatch
+    from seglog_format.log.listing import PartitionListing
 
 
 class GapLines:
@@ -25,14 +26,15 @@ class GapLines:
         is_any_tiered: whether offsets were reported that are in a remote store.
     """
 
-    def __init__(self, options: LineOptions, *, as_json: bool = False) -> None:
+    def __init__(self, options: LineOptions, *, joined: PartitionListing | None = None, as_json: bool = False) -> None:
         """Start before the first file.
 
         Args:
             options: the wanted offsets; others are not reported.
+            joined: the only partition that is read, if that is together with its tiered segments.
             as_json: whether to write a line about each gap as well.
         """
-        self._options = options
+        self._options, self._joined = options, joined
         self._as_json = as_json
         self._directory: Path | None = None
         self._with_logs = set[Path]()
@@ -79,7 +81,7 @@ class GapLines:
         from seglog_format.log.gaps import watch_over
         from seglog_format.log.listing import list_partition
 
-        return watch_over(list_partition(directory))
+        return watch_over(self._joined or list_partition(directory))
 
     def _report(self, gap: Gap) -> None:
         if self._options.overlaps(gap.first_offset, max(gap.next_offset, gap.first_offset + 1)):

@@ -15,7 +15,7 @@ from seglog_format.cli.progress import progress
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from seglog_format.cleaning.redaction import Redaction
@@ -90,7 +90,7 @@ def command(  # noqa: PLR0913 - one for each option
     if keeps_keys and not redact:
         msg = "--null needs --redact or --redact-key"
         raise UsageError(msg)
-    redaction = redaction_of(redact, keeps_keys=keeps_keys)
+    missed = set(redact)
     with directories_for(output):
         for name, directories in _partitions(paths):
             target = output / name if name else output
@@ -99,8 +99,11 @@ def command(  # noqa: PLR0913 - one for each option
                 raise UsageError(msg)
             with passing.errors_of(directories[0]):
                 if len(directories) > 1:
+                    redaction = redaction_of(redact, keeps_keys=keeps_keys)
                     found = _merge(directories, target, index_interval_bytes, generation, redaction, as_json=as_json)
                     status = max(status, found)
+                    if redaction is not None:
+                        _write_redacted(target, missed, redaction.redacted, keeps_keys=keeps_keys, as_json=as_json)
                     continue
                 (directory,) = directories
                 plan = salvage(
@@ -112,34 +115,33 @@ def command(  # noqa: PLR0913 - one for each option
                     keeps_keys=keeps_keys,
                 )
                 segments = plan.apply(partial(_report, directory, as_json=as_json))
-                if redaction is not None:
-                    redaction.redacted.update(plan.redacted)
+                if redact:
+                    _write_redacted(target, missed, plan.redacted, keeps_keys=keeps_keys, as_json=as_json)
                 status = max(status, FINDINGS if any(segment.is_loss for segment in segments) else DONE)
                 if _write_gaps(directory, segments, as_json=as_json):
                     status = max(status, FINDINGS)
                 if any(segment.names for segment in segments):
                     status = max(status, _write_faults(target, as_json=as_json))
-    if redaction is not None:
-        status = max(status, _write_redaction(redaction, as_json=as_json))
-    return max(status, passing.status())
+    return max(status, FINDINGS if missed else DONE, passing.status())
 
 
-def _write_redaction(redaction: Redaction, *, as_json: bool) -> int:
-    """Report which records were redacted, and what stays visible; return the exit status."""
+def _write_redacted(
+    target: Path, missed: set[int | bytes], redacted: Collection[int | bytes], *, keeps_keys: bool, as_json: bool
+) -> None:
+    """Report what was redacted in a copy, and what stays visible, and remove from a set what was found."""
     from seglog_format.cli.output import count_text
 
-    found = sorted(redaction.redacted)
-    visible = (
-        "offset, timestamp and key" if redaction.keeps_keys else "offset, and the time if nothing of a batch is left"
-    )
+    missed.difference_update(redacted)
+    found = sorted(each for each in redacted if isinstance(each, int))
+    visible = "offset, timestamp and key" if keeps_keys else "offset, and the time if nothing of a batch is left"
     if as_json:
-        write_json({"type": "redaction", "offsets": found, "visible": visible})
-    else:
-        shown = ", ".join(str(each) for each in found[:SHOWN_OFFSETS])
-        write_text(f"redacted {count_text(len(found), 'record')}{f': {shown}' if found else ''}")
+        write_json({"type": "redaction", "target": str(target), "offsets": found, "visible": visible})
+        return
+    shown = ", ".join(str(each) for each in found[:SHOWN_OFFSETS])
+    write_text(f"redacted {count_text(len(found), 'record')} in {target}{f': {shown}' if found else ''}")
+    if found:
         write_text(f"  visible in the copy: {visible}; and its size, by the batches and sequences around it")
         write_text("  not redacted: PATH with its renamed files, other replicas, the remote store, copies of consumers")
-    return FINDINGS if redaction.offsets.difference(found) or (redaction.keys and not found) else DONE
 
 
 def _merge(

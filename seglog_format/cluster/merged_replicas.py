@@ -17,7 +17,7 @@ from seglog_format.cluster.comparison import Election, Replica
 from seglog_format.codec.checkpoints import decode_partition_metadata
 from seglog_format.codec.framing import frame_at
 from seglog_format.errors import SeglogError, UsageError
-from seglog_format.log.gaps import watch_over
+from seglog_format.log.gaps import leader_epochs, watch_over
 from seglog_format.log.path_kind import require_partition
 from seglog_format.model import GREATEST_OFFSET, Frame, MissingOffsets, RecordBatchHeader
 from seglog_format.names import FileKind, parse_partition_directory
@@ -316,9 +316,8 @@ def _choice(batches: Sequence[_Batch], chosen: int, opened: _Opened) -> tuple[li
         fullest[key] = max(fullest.get(key, 0), batch.fullness)
     cleaned = [each for each in batches if each.fullness < fullest[each.first_offset, each.last_offset, each.epoch]]
     rest = sorted(set(batches).difference(cleaned))
-    history = _history(_own(chosen, rest, opened))
-    firsts = [batch.first_offset for batch in history]
-    fitting = [batch for batch in rest if _is_within(batch, history, firsts)]
+    starts = _starts(chosen, rest, opened)
+    fitting = [batch for batch in rest if _is_within(batch, starts)]
     begins, ends = {batch.first_offset for batch in fitting}, {batch.last_offset for batch in fitting}
 
     def weight(batch: _Batch) -> int:
@@ -326,19 +325,26 @@ def _choice(batches: Sequence[_Batch], chosen: int, opened: _Opened) -> tuple[li
         votes = 4 * len(replicas) + 2 * _beside(batch, begins, ends) + (chosen in replicas)
         return votes * (batch.last_offset - batch.first_offset + 1)
 
-    kept = _heaviest(sorted(fitting, key=_last_offset), weight)
+    kept = _heaviest(sorted(fitting, key=lambda batch: batch.last_offset), weight)
     return kept, cleaned, sorted(set(rest).difference(kept))
 
 
-def _last_offset(batch: _Batch) -> int:
-    return batch.last_offset
+def _starts(number: int, batches: Iterable[_Batch], opened: _Opened) -> list[tuple[int, int]]:
+    """Return offsets in a replica with their leader epochs, both ascending: of batches, and where epochs begin.
+
+    The leader epoch checkpoint knows an epoch whose first batch is damaged. It does not count if it contradicts.
+    """
+    own = {(batch.first_offset, batch.epoch) for batch in _history(_own(number, batches, opened))}
+    both = sorted(own.union((first, epoch) for epoch, first in leader_epochs(opened.listings[number])))
+    return both if both == sorted(both, key=lambda each: each[1]) else sorted(own)
 
 
-def _is_within(batch: _Batch, history: Sequence[_Batch], firsts: Sequence[int]) -> bool:
+def _is_within(batch: _Batch, starts: Sequence[tuple[int, int]]) -> bool:
     """Return whether the leader epoch of a batch lies between those around it in the chosen history."""
-    after = bisect_right(firsts, batch.first_offset)
-    least = history[after - 1].epoch if after else 0
-    most = history[after].epoch if after < len(history) else GREATEST_OFFSET
+    before = bisect_right(starts, (batch.last_offset, GREATEST_OFFSET))
+    after = bisect_right(starts, (batch.first_offset, GREATEST_OFFSET))
+    least = starts[before - 1][1] if before else 0
+    most = starts[after][1] if after < len(starts) else GREATEST_OFFSET
     return batch.epoch < 0 or least <= batch.epoch <= most
 
 

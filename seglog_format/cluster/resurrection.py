@@ -87,7 +87,7 @@ def _examined(copy: Replica, on_replica: Callable[[Replica], None] | None) -> Re
     if plan.restarts:
         return _with_logs_alone(copy, next(_damages(copy, plan)))
     end = max(plan.log_end_offset, copy.log_start_offset)
-    damage = "; ".join(_damages(copy, plan))
+    damage = "; ".join(_damages(copy, plan)) or _unread(copy)
     return _with_epochs(copy, epochs, end)._replace(log_end_offset=end, damage=damage, cut=plan.cut)
 
 
@@ -122,6 +122,12 @@ def _with_logs_alone(copy: Replica, error: str) -> Replica:
         cut=plan.cut,
         has_logs_alone=True,
     )
+
+
+def _unread(copy: Replica) -> str:
+    """Return why readers end before a broker does, which keeps a batch of an unknown magic; empty if they do not."""
+    with Partition(list_partition(copy.path)) as partition:
+        return next((str(each.damage) for each in partition.segments if each.damage is not None), "")
 
 
 def _damages(copy: Replica, plan: RecoveryPlan) -> Iterator[str]:

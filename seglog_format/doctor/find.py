@@ -146,9 +146,6 @@ def _found_in_frame(
     frame: Frame, name: str, wanted: Wanted, options: LineOptions, lines: RecordLines, field_path: FieldPath | None
 ) -> Iterator[dict[str, Any] | FormatError]:
     header, at = frame.header, Location(name, frame.position)
-    base_offset = header.base_offset
-    if base_offset is not None and not options.overlaps(base_offset, header.next_offset):
-        return
     try:
         if not wanted.may_be_in(frame, at, options.limit):
             return

@@ -41,7 +41,7 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
         error = str(problem)
     zero_count = frames.tail.size if error is None and frames.tail.kind is TailKind.ZEROS else 0
     error = error or _zeros(frames.tail)
-    if options.is_window and error is None and (batches or frames.start or not frames.tail.size):
+    if options.is_window and error is None and (frames.position or not frames.tail.size):
         return
     yield {
         "type": "logEnd",
@@ -56,35 +56,34 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
 
 
 class WantedEntries(FrameWalk):
-    """The entries of a log that may hold wanted offsets, and after a damaged one all that follow it.
+    """The entries of a log that may hold wanted offsets, and damaged ones before them or among them.
 
-    It begins at the first entry that ends at or above the first wanted offset, by a walk over headers, as a lookup
-    does. It ends before the first intact entry that begins at or above the end of the range, unless it is out of order.
+    It begins at the entry before the first one that ends at or above the first wanted offset, by a walk over headers.
+    It ends before the first intact entry that begins at or above the end of the range, unless it is out of order.
 
     Attributes:
-        start: position of the first entry.
         reached: the offset after the last entry that was looked at.
         out_of_order: why readers end before this entry, whose offset its segment cannot hold; empty for any other.
     """
 
     def __init__(self, source: Source, stored: ByteSource, options: LineOptions) -> None:
-        self._allowed = source.allowed
-        self._to_offset = options.to_offset
+        self._allowed, self._options = source.allowed, options
         self.out_of_order: Line = {}
-        first = options.from_offset
-        self.start, self.reached = (0, self._allowed.first)
-        if first is not None:
-            self.start, self.reached = proven_start(stored, source.name, self._allowed, first)
-        super().__init__(stored, self.start, stored.size, source.name)
+        start, self.reached = (0, self._allowed.first)
+        if options.from_offset is not None:
+            start, self.reached = proven_start(stored, source.name, self._allowed, options.from_offset)
+        super().__init__(stored, start, stored.size, source.name)
 
     def __iter__(self) -> Iterator[Frame]:
         for frame in super().__iter__():
             self.out_of_order = self._out_of_order(frame)
-            is_beyond = self._is_beyond(frame)
+            base_offset, to_offset = frame.header.base_offset, self._options.to_offset
+            first = self.reached if base_offset is None else base_offset
             self.reached = frame.header.next_offset
-            if is_beyond:
+            if self._options.overlaps(first, self.reached) or not _is_intact(frame):
+                yield frame
+            elif to_offset is not None and first >= to_offset and not self.out_of_order:
                 return
-            yield frame
 
     def _out_of_order(self, frame: Frame) -> Line:
         try:
@@ -93,15 +92,12 @@ class WantedEntries(FrameWalk):
             return {"outOfOrder": str(problem)}
         return {}
 
-    def _is_beyond(self, frame: Frame) -> bool:
-        """Return whether no entry from this one on can hold a wanted offset; the checksum covers its last offset."""
-        base_offset = frame.header.base_offset
-        first = self.reached if base_offset is None else base_offset
-        if self._to_offset is None or first < self._to_offset or self.out_of_order:
-            return False
-        with suppress(UnreadableError):
-            return checksum_is_valid(frame)
-        return False
+
+def _is_intact(frame: Frame) -> bool:
+    """Return whether the offsets of a frame are those that were written, as far as its checksum covers them."""
+    with suppress(UnreadableError):
+        return checksum_is_valid(frame)
+    return False
 
 
 def _zeros(tail: Tail) -> str | None:
@@ -112,10 +108,6 @@ def _zeros(tail: Tail) -> str | None:
 
 
 def _frame_lines(frame: Frame, name: str, options: LineOptions, record_lines: RecordLines) -> Iterator[Line]:
-    base_offset = frame.header.base_offset
-    known = frame.header.last_offset if base_offset is None else base_offset
-    if not options.overlaps(known, frame.header.next_offset) and base_offset is not None:
-        return
     line = batch_line(name, frame.position, frame.header)
     try:
         batch = _decoded(frame, Location(name, frame.position), options)

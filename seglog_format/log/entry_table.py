@@ -335,10 +335,10 @@ def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
 
 
 def proven_start(source: ByteSource, path: str, allowed: OffsetRange, offset: int) -> tuple[int, int]:
-    """Return where to begin to read from an offset on, by a walk over headers, and the offset that the walk reached.
+    """Return where to begin to read from an offset on, by a walk over headers, and the offset that is reached there.
 
-    That is the start of the first entry that ends at or above the offset, or the end of the last whole entry if none
-    does. It is the start of the log if damage ends the walk before: the caller reports it.
+    That is the start of the entry before the first one that ends at or above the offset: only its checksum proves that
+    it ends below (SEG-LKP-017). It is the start of the log if damage ends the walk before: the caller reports it.
 
     Args:
         source: bytes of the log file.
@@ -351,8 +351,8 @@ def proven_start(source: ByteSource, path: str, allowed: OffsetRange, offset: in
     table.grow(source, path, offset)
     number = table.find(offset)
     if number is None:
-        return (0, allowed.first) if table.damage is not None else (table.position, table.next_offset)
-    return table.positions[number], table.last_offsets[number - 1] + 1 if number else allowed.first
+        number = 0 if table.damage is not None else len(table.positions)
+    return (table.positions[number - 1], table.last_offsets[number - 2] + 1) if number > 1 else (0, allowed.first)
 
 
 def first_in_doubt(table: EntryTable, source: ByteSource, start: int, stop: int) -> int:

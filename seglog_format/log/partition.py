@@ -143,7 +143,8 @@ class DeliversRecords:
     ) -> Iterator[Record | Message]:
         """Yield the records that hold a text, in offset order, also those of aborted transactions.
 
-        A batch is decoded only if its bytes, decompressed, hold the text; its checksum is verified in any case.
+        A batch is decoded only if its bytes, decompressed, hold the text; its checksum is verified in any case. A
+        `MissingOffsetsWarning` reports missing offsets, as by `records`.
 
         Args:
             pattern: a text, bytes, or an expression for bytes; a field that is null holds none of them.
@@ -174,7 +175,8 @@ class DeliversRecords:
             raise UsageError(msg)
         data = pattern.encode() if isinstance(pattern, str) else pattern
         wanted = Wanted(pattern=data, fields=tuple(fields), since_ms=since_ms, until_ms=until_ms)
-        return self._reader.found(wanted, start, INT64_MAX if to_offset is None else to_offset)
+        at_border = self._watched(None, is_from_start=from_offset is None)
+        return self._reader.found(wanted, start, INT64_MAX if to_offset is None else to_offset, at_border)
 
     def _following(
         self: DeliveredLog, start: int, to_offset: int | None, on_gap: OnGap | None

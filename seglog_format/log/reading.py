@@ -155,6 +155,8 @@ class LogReader:
             for frame in segment.ordered_frames(position):
                 first = frame.header.base_offset
                 if first is not None and first >= end:
+                    if frame.position == position:
+                        self.verify_gap(offset)
                     return
                 yield segment, frame
                 borders.reached = frame.header.next_offset
@@ -202,24 +204,14 @@ class LogReader:
         Raises:
             FormatError: it is damaged or refused.
         """
-        sound = self._known.sound_batch(segment, frame)
+        sound = sound_batch(frame, self._known.is_sound) if segment.size >= QUICK_SIZE else None
         if sound is not None:
             return sound.timestamps()
         return (TimestampOffset(record.timestamp_ms, record.offset) for record in self.decode(segment, frame).records)
 
     def verify_gap(self, offset: int) -> None:
-        """Verify the checksum of the entry before a missing offset (SEG-LKP-017).
-
-        By its last offset delta the entry ends below the offset, and only its checksum proves that field.
-
-        Raises:
-            FormatError: the entry is damaged.
-        """
-        segment = self.segments_from(offset)[0]
-        number = segment.number_of(offset)
-        before = len(segment.entries.positions) if number is None else number
-        if before:
-            segment.verify_entry(before - 1)
+        """Verify the entry before a missing offset, as `LogSegment.verify_gap` does."""
+        self.segments_from(offset)[0].verify_gap(offset)
 
     def fetch(self, offset: int, end: int, max_bytes: int, *, min_one_message: bool) -> tuple[RecordBatch, ...]:
         """Decode the entries that fit one read (SEG-LKP-006, SEG-LKP-007).
@@ -268,13 +260,15 @@ class LogReader:
             yield from delivered(batch, start, end, transactions)
             start = max(start, batch.next_offset)
 
-    def found(self, wanted: Wanted, start: int, end: int) -> Iterator[Record | Message]:
-        """Yield the wanted records of a range of offsets; only batches that may hold one are decoded.
+    def found(self, wanted: Wanted, start: int, end: int, at_border: AtBorder) -> Iterator[Record | Message]:
+        """Yield the wanted records as `records` does; only batches that may hold one are decoded.
 
         Raises:
             FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
         """
-        for segment, frame in self.frames_from(start, end):
+        for number, (segment, frame) in enumerate(self.frames_from(start, end, at_border)):
+            if not number:
+                self.verify_gap(start)
             if wanted.may_be_in(frame, Location(segment.path, frame.position), segment.limit):
                 batch = self._to_deliver(segment, frame, None, end)
                 yield from filter(wanted.accepts, delivered(batch, start, end, None))
@@ -354,11 +348,7 @@ class KnownRecords:
         self._known: dict[tuple[int, int], Known] = {}
         self._size = 0
         self._met: dict[tuple[int, int], int] = {}
-        self._is_sound = columnar.sound_batches()
-
-    def sound_batch(self, segment: LogSegment, frame: Frame) -> SoundBatch | None:
-        """Return an entry of a segment as `sound_batch` does; None in a small segment."""
-        return sound_batch(frame, self._is_sound) if segment.size >= QUICK_SIZE else None
+        self.is_sound = columnar.sound_batches()
 
     def find(self, segment: LogSegment, offset: int, *, trust_index: bool = False) -> Record | Message | None:
         """Return the record at an offset; None if there is none, or if only the usual decoders can find it.
@@ -376,11 +366,11 @@ class KnownRecords:
             return None
         key = segment.base_offset, position
         known = self._known.get(key)
-        if known is None and self._is_sound is not None and (met := self._met.get(key, 0)) < LONE_RECORDS:
+        if known is None and self.is_sound is not None and (met := self._met.get(key, 0)) < LONE_RECORDS:
             self._met = self._met if len(self._met) < MAX_MET else {}
             self._met[key] = met + 1
             with suppress(FormatError):
-                lone = sound_batch(segment.frame_at(position), self._is_sound)
+                lone = sound_batch(segment.frame_at(position), self.is_sound)
                 if lone is not None:
                     return lone.record(offset) if offset >= lone.header.base_offset else None
         if known is None:

@@ -61,9 +61,9 @@ class Wanted:
             FormatError: the batch is damaged or refused.
         """
         header = frame.header
+        verify_checksum(frame, at)
         if header.is_control:
             return False
-        verify_checksum(frame, at)
         is_read = not header.codec_id or isinstance(header, RecordBatchHeader)
         if not is_read or header.size_in_bytes > MAX_SEARCHED_SIZE or not isinstance(self.pattern, bytes):
             return True

@@ -291,6 +291,19 @@ class LogSegment(Closing):
         verify_checksum(frame, Location(self.path, frame.position))
         return frame
 
+    def verify_gap(self, offset: int) -> None:
+        """Verify the checksum of the entry before a missing offset (SEG-LKP-017).
+
+        By its last offset delta the entry ends below the offset, and only its checksum proves that field.
+
+        Raises:
+            FormatError: the entry is damaged.
+        """
+        number = self.number_of(offset)
+        before = len(self.entries.positions) if number is None else number
+        if before:
+            self.verify_entry(before - 1)
+
     def verify_last_entry(self) -> None:
         """Verify the checksum of the last whole entry, if there is one: its last offset is the end of the segment.
 

@@ -40,8 +40,8 @@ class PreparedSalvage:
     _redaction: Redaction | None = field(default=None, repr=False)
 
     @property
-    def redacted(self) -> frozenset[int]:
-        """The offsets of the records that `apply` has found and redacted."""
+    def redacted(self) -> frozenset[int | bytes]:
+        """The offsets of the records that `apply` has found and redacted, and those of the keys that they have."""
         return frozenset() if self._redaction is None else frozenset(self._redaction.redacted)
 
     def segments(self) -> Iterator[SalvagedSegment]:

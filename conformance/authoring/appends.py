@@ -169,6 +169,12 @@ def appends() -> Family:
         single,
         plain.encoded() + replace(plain, base=2).encoded(),
     )
+    alone = "Each of the batches could be appended alone, but not together."
+    idempotent = replace(plain, producer_id=9, producer_epoch=0, base_sequence=0)
+    for name, one in (("", plain), ("-idempotent", idempotent)):
+        second = replace(one, base_sequence=2) if name else one
+        for count in (2, 3):
+            refuses(f"{count}-batches-from-0{name}", alone, single, one.encoded() + second.encoded() * (count - 1))
     refuses(
         "control",
         "A leader refuses a control batch of a producer.",
@@ -362,6 +368,15 @@ def _clocks(takes: object, refuses: object) -> None:
     )
     mixed = Batch(recs=(Rec(), Rec(time=HOUR + 1)), leader_epoch=-1, base_timestamp=NOW).encoded()
     refuses("second-record-too-far-ahead", "The second record of the batch is too far ahead.", basis, mixed, **limits)
+    for name, times in (
+        ("second", (0, -2 * HOUR - 1)),
+        ("middle", (0, -2 * HOUR - 1, 5)),
+        ("third", (0, 5, -2 * HOUR - 1)),
+    ):
+        recs = tuple(Rec(time=time) for time in times)
+        far = Batch(recs=recs, leader_epoch=-1, base_timestamp=NOW).encoded()
+        why = "One record of the batch is too far behind, and the others are not."
+        refuses(f"{name}-record-too-far-behind", why, basis, far, **limits)
 
 
 def families() -> list[Family]:

@@ -605,4 +605,8 @@ def _truncations(to: Repairs) -> None:
     kept = {**segment(FIRST), **segment(SECOND, 15), **segment((), 24), **epochs((0, 0))}
     left = {**kept, name_of(24, ".snapshot"): stray[name_of(24, ".snapshot")]}
     to.truncate("at-24-with-snapshots", why, must("SEG-TRN-004"), 24, {**ALL, **stray, **epochs((0, 0))}, left)
-    to.family.cases[-1]["untold"] = ["checkpoints"]
+    beside = {name_of(at, ".snapshot"): snapshot((9, -1), last_offset=2) for at in (15, 18, 21, 25)}
+    cut = {name: data for name, data in ALL.items() if name < name_of(15, "")}
+    cut |= {**segment((), 15), **epochs((0, 0)), name_of(15, ".snapshot"): beside[name_of(15, ".snapshot")]}
+    given = {**ALL, **stray, **beside, **epochs((0, 0))}
+    to.truncate("at-15-with-snapshots-between", why, must("SEG-TRN-004"), 15, given, cut)

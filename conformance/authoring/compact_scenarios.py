@@ -10,6 +10,7 @@ from authoring.casefile import hexed, must, should
 from authoring.codecs import gzip, xerial
 from authoring.control import LEADER_CHANGE, control_record, empty, marker
 from authoring.messages import Msg, Wrapper
+from authoring.repairs import snapshot
 from authoring.scenarios import NOW, SMALL, Scenario, keyed
 from authoring.segments import aborted, bytes_of, name_of, offset_index, row, time_index
 
@@ -118,6 +119,11 @@ def _records() -> Iterator[Scenario]:
         (0, [keyed(0, "a", "-", "b"), keyed(3, "-")]),
     )
     yield scenario("untouched", "A batch that keeps all its records is copied unchanged, also its unknown attribute bits.", must("SEG-CMP-017"), (0, [replace(keyed(0, "a", "b"), attributes=0x80), keyed(2, "c")]))  # fmt: skip
+    for codec, compress in (("gzip", gzip), ("snappy", xerial)):
+        whole = replace(keyed(0, "a", "b"), attributes=0x80, codec=codec, compress=compress)
+        why = "A compressed batch that keeps all its records is copied unchanged, also its unknown attribute bits."
+        config = {"index.interval.bytes": "4096"}
+        yield scenario(f"untouched-{codec}", why, must("SEG-CMP-017"), (0, [whole, keyed(2, "c")]), config=config)
     yield scenario(
         "bits-are-cleared",
         "Attribute bits without a meaning are cleared if a batch is rewritten.",
@@ -144,6 +150,14 @@ def _tombstones() -> Iterator[Scenario]:
         tombs,
         (0, [keyed(0, "a"), keyed(1, "a-", "b")]),
     )
+    for codec, compress in (("gzip", gzip), ("snappy", xerial)):
+        yield scenario(
+            f"tombstone-waits-{codec}",
+            "Compaction keeps a tombstone and gives its batch a delete horizon, also a compressed one.",
+            tombs,
+            (0, [replace(keyed(0, "a-", "b"), codec=codec, compress=compress), keyed(2, "c")]),
+            batches=True,
+        )
     yield scenario(
         "tombstone-replaced",
         "Compaction removes a tombstone if a newer record has its key.",
@@ -295,6 +309,9 @@ def _producers() -> Iterator[Scenario]:
     yield scenario("producer-older-batch", "A batch before the last one of its producer is removed if it has no records left.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "b", base_sequence=1, **idem), keyed(2, "a")]))  # fmt: skip
     yield scenario("producer-forgotten", "A producer without a batch for more than a day does not keep its last batch.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000 + 100_000)  # fmt: skip
     yield scenario("producer-on-the-edge", "The last batch of the producer is exactly a day old.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000)  # fmt: skip
+    for age in (86_399_999, 86_400_000):
+        state = snapshot((9, -1), last_offset=0, time=NOW)
+        yield scenario(f"producer-of-a-snapshot-{age}", "The last batch of the producer is a day old, or a millisecond less, and a snapshot says so.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + age, over=((name_of(1001, ".snapshot"), state),))  # fmt: skip
     bumped = [part(0, "a"), ended("COMMIT", 1), ended("COMMIT", 2, producer_epoch=3), keyed(3, "a")]
     yield scenario(
         "producer-marker",

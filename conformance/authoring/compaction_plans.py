@@ -205,6 +205,17 @@ def _time(plan: Callable[..., None]) -> None:
         cleanerOffset="20",
         config={ratio: "0.9", "max.compaction.lag.ms": str(100_000 - 1020)},
     )
+    for name, time, is_late in (("0", 0, False), ("1", 1, True), ("minus-1", -1, False)):
+        plan(
+            f"due-late-of-time-{name}",
+            "Only times above 0 say how old the first record of a dirty segment is.",
+            due,
+            THREE,
+            due=is_late,
+            cleanerOffset="20",
+            config={ratio: "0.9", "max.compaction.lag.ms": "99990"},
+            listing=[segment(0), segment(10), segment(20, firstTimestamp=time), segment(30)],
+        )
     plan(
         "due-nothing",
         "No part of the log is dirty: compaction is not due, however old the records are.",

@@ -6,16 +6,16 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from authoring.batches import CONTROL, DELETE_HORIZON, TRANSACTIONAL, Batch, Rec
+from authoring.batches import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Rec
 from authoring.casefile import hexed, lay, must, should
-from authoring.codecs import LZ4_END, gzip, lz4_header, lz4_packed, xerial, zstd
+from authoring.codecs import LZ4_END, ZSTD_MAGIC, gzip, lz4_header, lz4_packed, xerial, zstd, zstd_block
 from authoring.compressed import GOOD, TEXT, halves, packed
 from authoring.control import LEADER_CHANGE, control_key, empty, kraft, marker, marker_value
 from authoring.damage import COMPRESSORS
 from authoring.encodings import NOW, add_encoding
 from authoring.messages import Msg, Wrapper
 from authoring.primitives import flipped, sized
-from authoring.repairs import ALL, FIRST, Repairs, epochs, segment
+from authoring.repairs import ALL, FIRST, THIRD, Repairs, epochs, segment
 from authoring.segments import SIZE, bytes_of, name_of
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def missed(families: Mapping[str, Family]) -> None:
     _offsets(families["offset-order"])
     _wrappers(families["magic-1-wrappers"])
     _limits(families["bombs"])
+    _windows(families["zstd"])
     _encodings(families["encoding"])
     _strict(families["encoding"])
     _clean_tails(Repairs(families["recovery"]))
@@ -138,6 +139,26 @@ def _limits(family: Family) -> None:
             options={"limit": size - 1},
         )
 
+    sized_whole = Batch(base=5, recs=(Rec(value=bytes(500)), Rec()))
+    for name, limit in (("one-byte", 1), ("all-but-one", len(sized_whole.section()) - 1)):
+        family.valid(
+            f"limit-without-a-codec-{name}",
+            "The limit is for what is decompressed: records that are not compressed may be more than that.",
+            should("SEG-COD-016", flags=("BOMB",), needs=("limit",)),
+            sized_whole,
+            options={"limit": limit},
+        )
+
+
+def _windows(family: Family) -> None:
+    for name, given in (("64-mib", 0x80), ("120-mib", 0x87), ("128-mib", 0x88)):
+        family.valid(
+            f"window-of-{name}",
+            "The window of a frame may be as large as 128 MiB, whatever its content needs.",
+            must("SEG-COD-022", since="2.1"),
+            packed("zstd", lambda data, given=given: ZSTD_MAGIC + bytes((0, given)) + zstd_block(data)),
+        )
+
 
 def _encodings(family: Family) -> None:
     far = 2**32 + 5
@@ -161,6 +182,40 @@ def _encodings(family: Family) -> None:
             ),
             exact=codec == "none",
         )
+    for name, bits, codec in (
+        ("transactional", TRANSACTIONAL, "none"),
+        ("stamped", LOG_APPEND_TIME, "none"),
+        ("gzip", 0, "gzip"),
+        ("zstd-transactional", TRANSACTIONAL, "zstd"),
+    ):
+        add_encoding(
+            family,
+            f"delete-horizon-{name}",
+            "A delete horizon is written whatever the other attributes of the batch are.",
+            must("SEG-BAT-013"),
+            Batch(
+                leader_epoch=4,
+                attributes=DELETE_HORIZON | bits,
+                base_timestamp=501_000,
+                max_timestamp=2000,
+                producer_id=9,
+                producer_epoch=0,
+                base_sequence=0,
+                codec=codec,
+                compress=COMPRESSORS.get(codec),
+                recs=(Rec(value=None, time=-499_000), Rec(time=-499_500)),
+            ),
+            exact=name == "transactional",
+        )
+    for name, key in (("a-byte", b"\xff"), ("cut-short", b"a\xe2\x82"), ("a-surrogate", b"\xed\xa0\x80")):
+        add_encoding(
+            family,
+            f"header-key-{name}",
+            "The bytes of a header key that are not UTF-8 are written as they were given.",
+            should("SEG-REC-011"),
+            Batch(leader_epoch=-1, recs=(Rec(headers=((key, b"1"), (b"ok", None))),)),
+        )
+        family.cases[-1]["needs"] = sorted({*family.cases[-1]["needs"], "bytesKeys"})
     effect = "Kafka's consumer refuses a batch that names a codec, if no stream of that codec follows its header."
     family.flags["EMPTY_STREAM"] = {"effect": effect, "links": []}
     for codec, begins in (("gzip", "1f8b08"), ("lz4", "04224d18")):
@@ -209,7 +264,7 @@ def _strict(family: Family) -> None:
 
 
 def _clean_tails(to: Repairs) -> None:
-    """After a clean shutdown a tail is removed, and damage before it stays."""
+    """After a clean shutdown a tail is removed, and damage before it stays; an unfinished text file goes."""
     for name, base in (("first", 0), ("last", 24)):
         damaged = {**ALL, name_of(base): flipped(ALL[name_of(base)], 70), **epochs((0, 0))}
         to.recover(
@@ -223,10 +278,47 @@ def _clean_tails(to: Repairs) -> None:
             cleanShutdown=True,
         )
 
+    for name, before, start in (("second", FIRST, 0), ("first-and-second", (), 24)):
+        gap = {**segment(before), **segment((), 15), **segment(THIRD, 24), **epochs((0, start))}
+        to.recover(
+            f"empty-{name}-stays",
+            "An empty segment that is not the last is part of the log: recovery keeps it.",
+            must("SEG-RCV-004"),
+            gap,
+            gap,
+            30,
+        )
+    whole = {**ALL, **epochs((0, 0))}
+    for name in ("partition.metadata", "leader-epoch-checkpoint"):
+        to.recover(
+            f"removes-tmp-of-{name.replace('.', '-')}",
+            "By the specification, recovery removes a file that was being written.",
+            should("SEG-RCV-020"),
+            {**whole, f"{name}.tmp": b"0\n"},
+            whole,
+            30,
+            modes="t",
+        )
+
 
 def _control(reads: Family, to: Repairs) -> None:
-    """Control records of a quorum that cannot be read stop neither recovery nor a read."""
+    """Control records of a quorum that cannot be read stop neither recovery nor a read; a wrong checksum does."""
     leader = kraft("LEADER_CHANGE", LEADER_CHANGE, 0)
+    first = replace(marker("COMMIT", 0), leader_epoch=0)
+    for name, unit in (
+        ("commit", replace(first, base=1)),
+        ("abort", replace(marker("ABORT", 1), leader_epoch=0)),
+        ("leader-change", replace(leader, base=1, leader_epoch=0)),
+    ):
+        kept = segment([first])
+        to.recover(
+            f"wrong-checksum-of-{name}",
+            "The checksum of a control batch is verified as any other: the log is cut in front of it.",
+            must("SEG-RCV-008", "SEG-BAT-003"),
+            {**kept, name_of(0): kept[name_of(0)] + flipped(unit.encoded(), len(unit.encoded()) - 2)},
+            {**kept, **epochs((0, 0))},
+            1,
+        )
 
     def control(key: bytes | None, value: bytes | None) -> Batch:
         return Batch(base=1, recs=(Rec(key=key, value=value),), attributes=CONTROL, leader_epoch=3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authoring.casefile import must, should
+from authoring.compact_scenarios import ended, part
 from authoring.compaction_plans import compaction_plans
 from authoring.recorded_scenarios import left_by_kafka
 from authoring.scenario_cases import FLAG, ScenarioCases, checkpoint
@@ -212,6 +213,24 @@ def _unusual_compactions(add: ScenarioCases, base: Json) -> None:
             result="invalid",
             **base,
             options={"fails": operation},
+        )
+    ended_above = {
+        name_of(0): bytes_of([keyed(0, "a"), part(1, "b"), keyed(2, "a")]),
+        name_of(10): bytes_of([keyed(10, "a")]),
+        name_of(20): bytes_of([ended("ABORT", 20), keyed(21, "a")]),
+        name_of(1000): bytes_of([keyed(1000, "z")]),
+    }
+    rows = {name_of(at, ending): b"" for at in (0, 10, 20, 1000) for ending in (".index", ".timeindex")}
+    for mark in (10, 20):
+        add.on_files(
+            "compact",
+            f"transaction-that-ends-above-{mark}",
+            "A transaction that ends at the high watermark or above is open for compaction: nothing of it is touched.",
+            should("SEG-CMP-003", needs=("producersFromLog",)),
+            {"files": {name: ended_above[name].hex() for name in sorted(ended_above)}},
+            {**ended_above, **rows},
+            **base,
+            options={"highWatermark": str(mark)},
         )
     hidden = {**files, name_of(0): bytes_of([keyed(0, "a")]), name_of(10): bytes_of([keyed(10, "a")])}
     hidden |= {name_of(0, ".txnindex"): aborted(9, 0, 4, 4), name_of(10, ".index"): b"", name_of(10, ".timeindex"): b""}

@@ -500,16 +500,18 @@ def _transactions(to: Repairs) -> None:
         6,
     )
     known = {name_of(10, ".snapshot"): snapshot((9, -1), last_offset=8, sequence=3, time=1234)}
-    to.recover(
-        "aborted-below-the-segment",
-        "A listed transaction ended before the segment: recovery scans it, also after a clean shutdown.",
-        must("SEG-RCV-006"),
-        {**first, **second, name_of(5, ".txnindex"): aborted(9, 0, 4, 5)},
-        {**first, **second, **index, **epochs((3, 5)), **known},
-        10,
-        cleanShutdown=True,
-        plan={"scanned": ["5"], "cuts": [], "dropped": []},
-    )
+    below = aborted(9, 0, 4, 5)
+    for name, entries in (("", below), ("-behind-another", aborted(9, 0, 5, 6) + below)):
+        to.recover(
+            f"aborted-below-the-segment{name}",
+            "A listed transaction ended before the segment: recovery scans it, also after a clean shutdown.",
+            must("SEG-RCV-006"),
+            {**first, **second, name_of(5, ".txnindex"): entries},
+            {**first, **second, **index, **epochs((3, 5)), **known},
+            10,
+            cleanShutdown=True,
+            plan={"scanned": ["5"], "cuts": [], "dropped": []},
+        )
     right = {**first, **second, name_of(5, ".txnindex"): aborted(9, 0, 5, 6)}
     to.recover(
         "aborted-at-the-base",

@@ -99,6 +99,11 @@ def _of_brokers(to: Settings) -> None:
     to.takes("broker-and-topic", why, rule, {**given, "retention.ms": "7"}, {"retention.ms": "7"})
     to.takes("broker-retention-none", why, rule, {"log.retention.hours": "-2"}, {"retention.ms": "-1"})
     to.takes("broker-roll", why, rule, {"log.roll.hours": "2", "log.roll.ms": "5"}, {"segment.ms": "5"})
+    for unit, short in (("hours", "segment.ms"), ("ms", "segment.ms"), ("hours", "segment.jitter.ms")):
+        theirs = f"log.roll.{'jitter.' if 'jitter' in short else ''}{unit}"
+        for name, both in (("before", {theirs: "2", short: "7000"}), ("behind", {short: "7000", theirs: "2"})):
+            to.takes(f"{theirs.replace('.', '-')}-{name}-a-topics", why, rule, both, {short: "7000"})
+    to.takes("broker-roll-and-topic", why, rule, {"log.roll.hours": "2", "segment.ms": "7000"}, {"roll.ms": "7000"})
     to.takes("broker-jitter", why, rule, {"log.roll.jitter.hours": "2"}, {"segment.jitter.ms": "7200000"})
     to.takes("broker-segment", why, rule, {"log.segment.bytes": "5000"}, {"segment.bytes": "5000"})
 

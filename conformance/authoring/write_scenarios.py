@@ -283,6 +283,15 @@ def _known_producers() -> Iterator[Scenario]:
         files={name_of(0): bytes_of(undone), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
         options=clean,
     )
+    open_from_0 = [sent(8, 0, attributes=TRANSACTIONAL), sent(7, 0, attributes=TRANSACTIONAL, base=1)]
+    yield scenario(
+        "transaction-open-from-0",
+        "A snapshot says that a transaction is open from offset 0: this is the last stable offset of later aborts.",
+        must("SEG-PSN-001", "SEG-TXN-006"),
+        append(replace(marker("ABORT", 0, producer_id=7, producer_epoch=0, at=NOW), base=0), origin="coordinator"),
+        files={name_of(0): bytes_of(open_from_0), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
+        options=clean,
+    )
 
 
 def _epochs_and_flushes() -> Iterator[Scenario]:

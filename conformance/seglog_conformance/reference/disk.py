@@ -97,7 +97,9 @@ class Disk(LocalFiles):
         return handle
 
     def open_append(self, path: Path) -> DiskHandle:
-        """Open an existing file for appends."""
+        """Open an existing file for appends; what others have put there counts as synced."""
+        if path not in self._names:
+            self._settled[path] = self._names[path] = _node_of(path)
         return DiskHandle(self, path, super().open_append(path))
 
     def rename(self, path: Path, target: Path) -> None:

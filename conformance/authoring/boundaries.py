@@ -445,6 +445,8 @@ def _encodings(family: Family) -> None:
             else:
                 branches = [{"branch": text, "batches": batches, "contains": text} for text in begins]
                 case["result"], case["expect"] = "acceptable", {"allowed": branches}
+                effect = "Clients of that time refuse a frame whose header has another checksum or descriptor."
+                family.flags["LZ4_HEADER"], case["flags"] = {"effect": effect, "links": []}, ["LZ4_HEADER"]
 
 
 def _headers(*, old: bool) -> list[str]:

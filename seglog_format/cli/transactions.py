@@ -120,35 +120,7 @@ def _write(one: OpenTransaction | TransactionAt, *, as_json: bool) -> None:
 
 def ended_object(one: TransactionAt) -> dict[str, Any]:
     """Return a transaction that was open at an offset for JSON."""
-    return {
-        "type": "transactionAt",
-        "path": str(one.path),
-        "producerId": one.producer_id,
-        "producerEpoch": one.producer_epoch,
-        "transactionalId": one.transactional_id,
-        "firstOffset": one.first_offset,
-        "sinceTimestamp": one.since_ms,
-        "endOffset": one.end_offset,
-        "outcome": one.outcome,
-    }
-
-
-def _write_ended(one: TransactionAt) -> None:
-    name = "" if one.transactional_id is None else f", transactional id {printable(one.transactional_id)}"
-    end = "not ended" if one.outcome is None else f"{one.outcome} at offset {one.end_offset}"
-    producer = f"producer {one.producer_id} epoch {one.producer_epoch}{name}"
-    since = f"from offset {one.first_offset}, {time_text(one.since_ms)}"
-    write_text(f"{printable(str(one.path))}: {producer}: {since}; {end}")
-
-
-def _write_open(one: OpenTransaction) -> None:
-    name = "" if one.transactional_id is None else f", transactional id {printable(one.transactional_id)}"
-    epoch = "" if one.producer_epoch is None else f" epoch {one.producer_epoch}"
-    since = "" if one.since_ms is None else f", {time_text(one.since_ms)}"
-    waiting = f"; {one.log_end_offset - one.first_offset} offsets wait" if one.is_blocking else ""
-    where = printable(str(one.path))
-    write_text(f"{where}: producer {one.producer_id}{epoch}{name}: open from offset {one.first_offset}{since}{waiting}")
-    write_text(f"  {one.standing.value}")
+    return {"type": "transactionAt", **_fields(one), "endOffset": one.end_offset, "outcome": one.outcome}
 
 
 def as_object(one: OpenTransaction) -> dict[str, Any]:
@@ -157,14 +129,39 @@ def as_object(one: OpenTransaction) -> dict[str, Any]:
 
     return {
         "type": "openTransaction",
+        **_fields(one),
+        "isHanging": None if one.standing is Standing.UNDECIDED else one.standing is Standing.HANGING,
+        "isBlocking": one.is_blocking,
+        "lastStableOffset": one.last_stable_offset,
+        "logEndOffset": one.log_end_offset,
+    }
+
+
+def _fields(one: OpenTransaction | TransactionAt) -> dict[str, Any]:
+    return {
         "path": str(one.path),
         "producerId": one.producer_id,
         "producerEpoch": one.producer_epoch,
         "transactionalId": one.transactional_id,
         "firstOffset": one.first_offset,
         "sinceTimestamp": one.since_ms,
-        "isHanging": None if one.standing is Standing.UNDECIDED else one.standing is Standing.HANGING,
-        "isBlocking": one.is_blocking,
-        "lastStableOffset": one.last_stable_offset,
-        "logEndOffset": one.log_end_offset,
     }
+
+
+def _write_ended(one: TransactionAt) -> None:
+    end = "not ended" if one.outcome is None else f"{one.outcome} at offset {one.end_offset}"
+    write_text(f"{_producer_text(one)}: from offset {one.first_offset}, {time_text(one.since_ms)}; {end}")
+
+
+def _write_open(one: OpenTransaction) -> None:
+    since = "" if one.since_ms is None else f", {time_text(one.since_ms)}"
+    waiting = f"; {one.log_end_offset - one.first_offset} offsets wait" if one.is_blocking else ""
+    write_text(f"{_producer_text(one)}: open from offset {one.first_offset}{since}{waiting}")
+    write_text(f"  {one.standing.value}")
+
+
+def _producer_text(one: OpenTransaction | TransactionAt) -> str:
+    """Return the partition and the producer of a transaction, as far as they are known."""
+    epoch = "" if one.producer_epoch is None else f" epoch {one.producer_epoch}"
+    name = "" if one.transactional_id is None else f", transactional id {printable(one.transactional_id)}"
+    return f"{printable(str(one.path))}: producer {one.producer_id}{epoch}{name}"

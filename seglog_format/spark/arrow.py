@@ -15,7 +15,7 @@ from seglog_format.spark.options import LEFT_OUT
 from seglog_format.tables.rows import HEADERS_MAP, headers_as_map
 from seglog_format.tables.schema_topic import beside, forms_of, read_schemas
 from seglog_format.values.decoder import decoded, decoder_of
-from seglog_format.values.schemas import TYPES
+from seglog_format.values.schemas import AS_MAP, TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,7 +51,7 @@ def arrow_schema(names: Iterable[str], options: ReadOptions) -> pa.Schema:
     """Return the schema of some columns of a query."""
     kinds = {name: ARROW[kind] for name, kind in COLUMNS[options.table].items()}
     kinds |= {name: decoder.type for name, decoder in decoders_of(options).items()}
-    kinds |= {HEADERS: HEADERS_MAP} if options.headers_as == "map" else {}
+    kinds |= {HEADERS: HEADERS_MAP} if options.headers_as == AS_MAP else {}
     return pa.schema([(name, kinds[name]) for name in names])
 
 

@@ -18,6 +18,7 @@ from seglog_format.spark.pieces import DirectoryTask
 from seglog_format.spark.reading import TaskReader
 from seglog_format.spark.tables import rows_as_batch
 from seglog_format.tables.rows import HEADERS_MAP
+from seglog_format.values.schemas import AS_MAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from seglog_format.spark.pieces import AnyTask, Piece
     from seglog_format.spark.task_storage import TaskStorage
 
-BESIDE = ("topic", "partition", "offset")
+BESIDE: Final = ("topic", "partition", "offset")
+UNDECIDED: Final = "it is unknown which transactions were committed after this: "
 
 
 def left_out_rows(
@@ -47,7 +49,7 @@ def left_out_rows(
     read = pa.schema([(name, ARROW[kinds[name]]) for name in (*BESIDE, CORRUPT)])
     for name, decoder in decoders.items():
         read = read.append(pa.field(name, decoder.type))
-    if options.headers_as == "map":
+    if options.headers_as == AS_MAP:
         read = read.append(pa.field(HEADERS, HEADERS_MAP))
     for batch in _Reader(read, narrowed, PERMISSIVE, decoders).read(task, storage):
         marked = batch.select([*BESIDE, CORRUPT]).filter(batch.column(CORRUPT).is_valid())
@@ -59,9 +61,6 @@ class _Reader(TaskReader):
     def _undecided(self, piece: Piece, damage: FormatError) -> Iterator[pa.RecordBatch]:
         found = Damage.of_error(damage)
         yield from self._damage_rows(piece, replace(found, message=f"{UNDECIDED}{found.message}"))
-
-
-UNDECIDED: Final = "it is unknown which transactions were committed after this: "
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from seglog_format.errors import UsageError
 from seglog_format.log.reading import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
 from seglog_format.spark.offsets import EARLIEST, LATEST, OffsetChoice, parse_numbers, parse_offsets
 from seglog_format.storage.object_store import has_secret, is_address, shown_address
-from seglog_format.values.schemas import HEADERS_AS, KINDS, TIMES_AS
+from seglog_format.values.schemas import AS_MAP, HEADERS_AS, KINDS, TIMES_AS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -258,7 +258,7 @@ class ReadOptions:
     @property
     def is_decoding(self) -> bool:
         """Return whether columns have other types than by default."""
-        return {self.key_as, self.value_as} != {KINDS[0]} or self.headers_as != HEADERS_AS[0]
+        return {self.key_as, self.value_as} != {KINDS[0]} or self.headers_as == AS_MAP
 
     @property
     def is_committed_only(self) -> bool:

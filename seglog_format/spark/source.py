@@ -27,7 +27,7 @@ from seglog_format.spark.source_parts import Part, freeze_loaded_objects, one_li
 from seglog_format.spark.streaming import stream_reader
 from seglog_format.spark.write_options import parse_write_options
 from seglog_format.spark.writing import SeglogWriter
-from seglog_format.values.schemas import HEADERS_AS
+from seglog_format.values.schemas import AS_MAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -98,7 +98,7 @@ def _checked(schema: StructType, options: ReadOptions) -> ReadOptions:
         check_schema(schema, options)
         return options
     found = _with_forms(options)
-    names = [*found.forms, *([HEADERS] if found.headers_as != HEADERS_AS[0] else [])]
+    names = [*found.forms, *([HEADERS] if found.headers_as == AS_MAP else [])]
     changed = _decoded_schema(found, names if found.table == TABLES[0] else []).fields
     kinds = {field.name: field.dataType.simpleString() for field in changed}
     check_schema(schema, found, kinds)

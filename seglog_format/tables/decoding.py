@@ -9,6 +9,7 @@ import pyarrow as pa
 from seglog_format.tables.rows import GROUP_SIZE, REASON, chosen_rows, headers_as_map
 from seglog_format.tables.settings import TEXT_FORMATS
 from seglog_format.values.decoder import decoded, decoder_of
+from seglog_format.values.schemas import AS_MAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ class RowDecoder:
             column, failures = decoded(decoder, rows.column(name), rows.column("key"))
             reasons = {failure.row: f"{name}: {failure.reason}" for failure in failures} | reasons
             found = found.set_column(found.schema.get_field_index(name), pa.field(name, decoder.type), column)
-        if self._choice.headers == "map":
+        if self._choice.headers == AS_MAP:
             column, failed = headers_as_map(rows.column("headers"))
             reasons = failed | reasons
             field = pa.field("headers", column.type, nullable=False)

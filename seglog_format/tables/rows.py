@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from seglog_format.errors import FormatError, UndecodedRecordError, UsageError
 from seglog_format.tables.settings import ICEBERG
 from seglog_format.values.decoder import decoder_of
+from seglog_format.values.schemas import AS_MAP
+from seglog_format.values.undecoded import MAX_SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,7 +58,7 @@ def iceberg_schema(settings: TableSettings) -> pa.Schema:
     }
     decoders = {name: decoder_of(form) for name, form in settings.forms.items()}
     types |= {name: decoder.type for name, decoder in decoders.items() if decoder is not None}
-    types |= {"headers": HEADERS_MAP} if settings.choice.headers == "map" else {}
+    types |= {"headers": HEADERS_MAP} if settings.choice.headers == AS_MAP else {}
     for name in settings.forms:
         _refuse_foreign_types(name, types[name])
     types |= {REASON: pa.string()} if settings.of else {}
@@ -207,10 +209,6 @@ def headers_as_map(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, dict[i
             pairs[name] = each["value"]
         maps.append(None if row in reasons else list(pairs.items()))
     return pa.array(maps, HEADERS_MAP), reasons
-
-
-MAX_SHOWN: Final = 60
-"""Maximum bytes of a header's key in a message."""
 
 
 def last_offset(rows: pa.Table) -> int:

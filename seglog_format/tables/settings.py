@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_format.errors import UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.values.decoder import Form, stored_form
-from seglog_format.values.schemas import HEADERS_AS
+from seglog_format.values.schemas import AS_MAP, HEADERS_AS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,14 +143,14 @@ class TableSettings:
     @property
     def layout(self) -> str:
         """The layout of the scan: views only for Parquet, which Arrow writes from views without copying."""
-        is_changed = self.forms or self.choice.is_filter or self.choice.headers != HEADERS_AS[0]
+        is_changed = self.forms or self.choice.is_filter or self.choice.headers == AS_MAP
         is_only_written = self.suffix == "parquet" and "day" not in self.partition_by and not is_changed
         return "view" if is_only_written else "binary"
 
     @property
     def scanned(self) -> tuple[str, ...]:
         """The columns to read: all of them if records may go to the table of those that cannot be decoded."""
-        may_fail = self.forms or self.format in TEXT_FORMATS or self.choice.headers != HEADERS_AS[0]
+        may_fail = self.forms or self.format in TEXT_FORMATS or self.choice.headers == AS_MAP
         return COLUMNS if may_fail else tuple(each for each in COLUMNS if each in INTERNAL or self.choice.has(each))
 
     @property

@@ -20,7 +20,9 @@ KINDS: Final = ("bytes", "string", "json", *OF_ONE_TOPIC)
 TYPED: Final = "typed"
 TIMES_AS: Final = (TYPED, "written")
 """Whether times of Protobuf and JSON become columns of times, or stay numbers and text as they were written."""
-HEADERS_AS: Final = ("list", "map")
+AS_MAP: Final = "map"
+HEADERS_AS: Final = ("list", AS_MAP)
+"""Whether the headers of a record are a list of pairs, or a map, which has each key once."""
 DEFAULT_TYPE: Final = "AVRO"
 """The type of a schema whose record names no type."""
 

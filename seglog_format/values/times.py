@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import pyarrow as pa
 
 from seglog_format.values.shape import Shape
-from seglog_format.values.undecoded import UndecodedError
+from seglog_format.values.undecoded import MAX_SHOWN, UndecodedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +30,6 @@ DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 def _refuse(expected: str, found: object) -> NoReturn:
     msg = f"the reader's schema expects {expected}, found {found!r:.{MAX_SHOWN}}"
     raise UndecodedError(msg)
-
-
-MAX_SHOWN: Final = 60
-"""Maximum characters of a value in a message."""
 
 
 def _timestamp(value: Any) -> int:  # noqa: ANN401 - a Protobuf message

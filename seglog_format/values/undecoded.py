@@ -6,6 +6,8 @@ from typing import Final
 
 MAX_REASON: Final = 200
 """Maximum characters of a reason."""
+MAX_SHOWN: Final = 60
+"""Maximum characters or bytes of a value in a reason."""
 
 
 class UndecodedError(Exception):

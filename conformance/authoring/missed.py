@@ -84,45 +84,29 @@ def _offsets(family: Family) -> None:
 
 
 def _wrappers(family: Family) -> None:
-    def wrapper(offset: int, count: int) -> Wrapper:
-        inner = tuple(Msg(offset=at, timestamp=1000 + at) for at in range(count))
-        offsets = tuple(range(offset + 1 - count, offset + 1))
-        return Wrapper(offset=offset, inner=inner, offsets=offsets, codec="snappy", compress=xerial)
-
-    for count in (3, 6):
-        family.invalid(
-            f"one-below-the-last-of-{count}",
-            "The wrapper's offset is one less than the last relative one inside: the first message would be at -1.",
-            should("SEG-MSG-014", needs=("magic:1", "codec:snappy"), since="0.10"),
-            "offset",
-            Msg(offset=0),
-            wrapper(count - 2, count).encoded(),
-            more=Msg(offset=90),
-        )
-        family.valid(
-            f"at-the-last-of-{count}",
-            "The wrapper's offset is the last relative one inside: the first message is at 0.",
-            must("SEG-MSG-014", "SEG-MSG-012", since="0.10"),
-            wrapper(count - 1, count),
-        )
-    for name, first in (("5-to-7", 5), ("1-to-3", 1)):
-        inner = tuple(Msg(offset=first + at, timestamp=1000 + at) for at in range(3))
-        last = inner[-1].offset
+    def limits(name: str, offsets: range, below: str, at: str) -> None:
+        inner = tuple(Msg(offset=offset, timestamp=1000 + number) for number, offset in enumerate(offsets))
+        wrapper = Wrapper(offset=offsets[-1], inner=inner, codec="snappy", compress=xerial)
         family.invalid(
             f"one-below-the-last-of-{name}",
-            "The wrapper's offset is one less than the last relative one inside, and no message would be below 0.",
+            f"The wrapper's offset is one less than the last relative one inside{below}",
             should("SEG-MSG-014", needs=("magic:1", "codec:snappy"), since="0.10"),
             "offset",
             Msg(offset=0),
-            Wrapper(offset=last - 1, inner=inner, codec="snappy", compress=xerial).encoded(),
+            replace(wrapper, offset=offsets[-1] - 1).encoded(),
             more=Msg(offset=90),
         )
         family.valid(
             f"at-the-last-of-{name}",
-            "The wrapper's offset is the last relative one inside, and the first is not 0.",
+            f"The wrapper's offset is the last relative one inside{at}",
             must("SEG-MSG-014", "SEG-MSG-012", since="0.10"),
-            Wrapper(offset=last, inner=inner, codec="snappy", compress=xerial),
+            wrapper,
         )
+
+    for count in (3, 6):
+        limits(str(count), range(count), ": the first message would be at -1.", ": the first message is at 0.")
+    for name, offsets in (("5-to-7", range(5, 8)), ("1-to-3", range(1, 4))):
+        limits(name, offsets, ", and no message would be below 0.", ", and the first is not 0.")
 
 
 def _limits(family: Family) -> None:

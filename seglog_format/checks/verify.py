@@ -124,7 +124,9 @@ def _findings(root: Path, options: Options) -> Iterator[Finding]:
     kind = path_kind(root)
     if kind is PathKind.FILE:
         return single_file_findings(root, options)
-    return (lone_partition_findings if kind is PathKind.PARTITION else log_directory_findings)(root, options)
+    if kind is PathKind.PARTITION:
+        return lone_partition_findings(root, options)
+    return log_directory_findings(root, options)
 
 
 def _below(root: Path, finding: Finding) -> Finding:

@@ -341,7 +341,7 @@ def _kept(log: RetainedLog, number: int, first_kept: int) -> SegmentFate:
     if not log.is_removable(number):
         words = f"it is not below the high watermark, {log.high_watermark}, or active and empty"
         return SegmentFate(segment, None, words, ("SEG-RET-002",))
-    verdicts = [rule(number) for _, rule in reversed([*log.rules()])]
+    verdicts = [rule(number) for _, rule in reversed([*log.rules()])]  # a narrow terminal shows the limit of time
     words = "; ".join(verdict.explanation for verdict in verdicts)
     requirements = tuple(verdict.requirement for verdict in verdicts)
     uncopied = log.uncopied(number)

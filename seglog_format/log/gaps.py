@@ -119,10 +119,8 @@ class Gap:
     @property
     def undecided(self) -> CorruptRecordError:
         """The error for a reader of committed records, if a transaction was open where the offsets are missing."""
-        at, expected = (
-            Location(self.path, self.position, "offset"),
-            "no transaction that is open where offsets are lost",
-        )
+        at = Location(self.path, self.position, "offset")
+        expected = "no transaction that is open where offsets are lost"
         return CorruptRecordError(at, "SEG-LKP-012", expected=expected, found=f"one before {self.missing}")
 
     def __str__(self) -> str:

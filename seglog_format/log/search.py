@@ -64,12 +64,13 @@ class Wanted:
         verify_checksum(frame, at)
         if header.is_control:
             return False
-        is_read = not header.codec_id or isinstance(header, RecordBatchHeader)
-        if not is_read or header.size_in_bytes > MAX_SEARCHED_SIZE or not isinstance(self.pattern, bytes):
+        if header.size_in_bytes > MAX_SEARCHED_SIZE or not isinstance(self.pattern, bytes):
             return True
-        if header.codec_id and isinstance(header, RecordBatchHeader):
+        if not header.codec_id:
+            return self.pattern in bytes(frame.data)
+        if isinstance(header, RecordBatchHeader):
             return self.pattern in records_section(frame, header, at, limit)[0]
-        return self.pattern in bytes(frame.data)
+        return True  # a wrapper: the messages inside are decoded
 
     def _is_in(self, field: bytes) -> bool:
         return self.pattern in field if isinstance(self.pattern, bytes) else bool(self.pattern.search(field))

@@ -6,6 +6,7 @@ import atexit
 import gzip
 import json
 import os
+import shutil
 import tempfile
 import tomllib
 from functools import cache
@@ -38,10 +39,27 @@ def vector(name: str) -> bytes:
 
 
 @cache
-def _unpacked_root() -> tempfile.TemporaryDirectory[str]:
-    directory = tempfile.TemporaryDirectory(prefix="seglog-authentic-")
-    atexit.register(directory.cleanup)
-    return directory
+def run_directory() -> Path:
+    """Directory of this process for what is unpacked once and read by many tests; removed when the process ends.
+
+    A process that is killed leaves its directory, up to 1 GB: the next run removes those whose process is gone.
+    """
+    for left in Path(tempfile.gettempdir()).glob("seglog-tests-*"):
+        if not _runs(int(left.name.split("-")[2])):
+            shutil.rmtree(left, ignore_errors=True)
+    directory = tempfile.mkdtemp(prefix=f"seglog-tests-{os.getpid()}-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return Path(directory)
+
+
+def _runs(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def authentic_names() -> list[str]:
@@ -69,7 +87,7 @@ def bundled_description(name: str) -> dict[str, Any]:
 
 @cache
 def _unpacked(archive: Path, name: str) -> Path:
-    target = Path(_unpacked_root().name) / name
+    target = run_directory() / name
     unpack_archive(archive, target)
     return target
 

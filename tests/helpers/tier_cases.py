@@ -7,13 +7,14 @@ import json
 import tarfile
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from helpers.support import FIXTURES
+from helpers.support import FIXTURES, run_directory
 from helpers.tier_objects import private_key, wrapped_key
 from seglog_format.tier.remote_store import RemoteTier, open_tier
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CASES = ("lts-4.4.0", "aiven-plain", "aiven-zstd", "aiven-aes", "aiven-both")
 KEY_IDS = ("key1", "key2")
@@ -61,7 +62,7 @@ class TierCase:
 @cache
 def tier_case(name: str) -> TierCase:
     """Unpack a case, once in a run: its data keys are wrapped again by keys made for this run."""
-    root = _root(name)
+    root = run_directory() / "tiered" / name
     with tarfile.open(FIXTURES / "tiered" / name / "files.tar.gz") as archive:
         archive.extractall(root, filter="data")
     for manifest in root.rglob("*.rsm-manifest"):
@@ -75,14 +76,6 @@ def tier_case(name: str) -> TierCase:
         keys[key_id].write_bytes(private_key(key_id))
     expected = json.loads((FIXTURES / "tiered" / name / "expected.json").read_bytes())
     return TierCase(name, root, expected, keys)
-
-
-_KEPT: list[TemporaryDirectory[str]] = []
-
-
-def _root(name: str) -> Path:
-    _KEPT.append(TemporaryDirectory(prefix=f"seglog-{name}-"))  # removed when the run ends
-    return Path(_KEPT[-1].name)
 
 
 def _wrapped(clear: str) -> str:

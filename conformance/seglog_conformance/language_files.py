@@ -30,8 +30,8 @@ MOST_IN_C: Final = 4_000
 """Characters of a string literal in C; the standard promises 4,095."""
 LEVEL: Final = "must"
 MARK: Final = re.compile(r"^[^\n]*\[seglog\] ([^:\n]+): begin(.*?)^[^\n]*\[seglog\] \1: end", re.MULTILINE | re.DOTALL)
-HEAD_SIZE: Final = 1000
-"""Maximum characters of what the head of a file says about its cases."""
+ADDED_SIZE: Final = 9_000
+"""Maximum characters of what the head of a file says about its cases, and of what connects a library to them."""
 TOO_LARGE: Final = f"the file would have more than {MOST:,} bytes: the largest are left out"
 
 
@@ -63,7 +63,7 @@ def _raw(lines: list[str]) -> str:
 def _strings(lines: list[str]) -> str:
     """Return strings of C, each of literals that every compiler takes."""
     parts = ([line[at : at + MOST_IN_C] for at in range(0, len(line), MOST_IN_C)] for line in lines)
-    return "\n".join(" " + "\n ".join(map(_quoted, pieces)) + "," for pieces in parts)
+    return "\n".join("\n".join(map(_quoted, pieces)) + "," for pieces in parts)
 
 
 def _quoted(text: str) -> str:
@@ -154,7 +154,7 @@ def language_file(
             left_out[str(reason)] += 1
     look = LANGUAGES[language]
     template = (part("language_files") / f"{language}.txt").read_text(encoding="utf-8")
-    room = MOST - HEAD_SIZE - len(template) - len(_known(look, known, blocks)) - len(before or "")
+    room = MOST - ADDED_SIZE - len(template) - len(_known(look, known, blocks)) - len(before or "")
     _leave_out_largest(blocks, look, room, left_out)
     if not blocks:
         msg = f"no case of {', '.join(ops)} is left to write"

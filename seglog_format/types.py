@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.lazy_names import LazyNames
 
 if TYPE_CHECKING:
-    from seglog_format.checks.extent import Extent
-    from seglog_format.checks.finding import Finding
+    from seglog_format.checks.finding import Extent, Finding
     from seglog_format.cleaning.compaction import CompactedSegment, CompactionAction, CompactionPlan, SegmentCompaction
     from seglog_format.cleaning.compaction_apply import Compacted, PreparedCompaction
     from seglog_format.cleaning.compaction_rules import BatchAction, BatchFate, RecordFate, RecordReason

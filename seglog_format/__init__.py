@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from seglog_format.cluster.cluster import open_cluster
     from seglog_format.cluster.resurrection import resurrect
     from seglog_format.codec.build import build_batch, build_message_entry, new_record
-    from seglog_format.codec.columns import encode_columns
     from seglog_format.codec.control_batch import build_end_marker
     from seglog_format.codec.decode import decode_batch
-    from seglog_format.codec.encode import encode_batch
+    from seglog_format.codec.encode import encode_batch, encode_columns
     from seglog_format.codec.framing import walk
     from seglog_format.engine.choice import Engine
     from seglog_format.generation.anonymise import anonymise
@@ -94,10 +93,9 @@ _LAZY: Final = LazyNames(
         "cluster.cluster": ("open_cluster",),
         "cluster.resurrection": ("resurrect",),
         "codec.build": ("build_batch", "build_message_entry", "new_record"),
-        "codec.columns": ("encode_columns",),
+        "codec.encode": ("encode_columns", "encode_batch"),
         "codec.control_batch": ("build_end_marker",),
         "codec.decode": ("decode_batch",),
-        "codec.encode": ("encode_batch",),
         "codec.framing": ("walk",),
         "engine.choice": ("Engine",),
         "generation.anonymise": ("anonymise",),

@@ -241,8 +241,7 @@ __all__ = [
 _LAZY: Final = LazyNames(
     __name__,
     {
-        "checks.extent": ("Extent",),
-        "checks.finding": ("Finding",),
+        "checks.finding": ("Extent", "Finding"),
         "cleaning.compaction": ("CompactedSegment", "CompactionAction", "CompactionPlan", "SegmentCompaction"),
         "cleaning.compaction_apply": ("Compacted", "PreparedCompaction"),
         "cleaning.compaction_rules": ("BatchAction", "BatchFate", "RecordFate", "RecordReason"),

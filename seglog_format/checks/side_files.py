@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
-from seglog_format.codec.producer_snapshot import PRODUCER_SNAPSHOT_HEADER, PRODUCER_STATE_ENTRY
+from seglog_format.codec.side_files import PRODUCER_SNAPSHOT_HEADER, PRODUCER_STATE_ENTRY
 from seglog_format.errors import FormatError, Location
 from seglog_format.log import index_rules
 from seglog_format.log.segment import LogSegment

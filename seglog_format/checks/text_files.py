@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.codec.checkpoints import (
+    decode_clean_shutdown,
     decode_leader_epoch_checkpoint,
+    decode_meta_properties,
     decode_offset_checkpoint,
     decode_partition_metadata,
+    decode_quorum_state,
 )
-from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.model import MissingOffsets
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind, printable

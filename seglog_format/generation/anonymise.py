@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.checkpoints import (
+    decode_clean_shutdown,
     decode_leader_epoch_checkpoint,
+    decode_meta_properties,
     decode_offset_checkpoint,
     decode_partition_metadata,
+    encode_clean_shutdown,
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
     encode_partition_metadata,
 )
 from seglog_format.codec.framing import frame_at
-from seglog_format.codec.plain.side_files import decode_producer_snapshot
-from seglog_format.codec.producer_snapshot import encode_producer_snapshot
-from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, encode_clean_shutdown
+from seglog_format.codec.side_files import decode_producer_snapshot, encode_producer_snapshot
 from seglog_format.errors import FormatError, Location, UnreadableError, UsageError
 from seglog_format.generation.anonymous_entries import EntryReplacer
 from seglog_format.generation.anonymous_messages import VERSION_SIZE, MessageReplacer

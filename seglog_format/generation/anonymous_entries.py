@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32, crc32c
-from seglog_format.codec.compress import compress
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.decode import computed_crc
+from seglog_format.codec.encode import compress
 from seglog_format.errors import FormatError, Location
 from seglog_format.generation.pseudonyms import PLAUSIBLE
 from seglog_format.layouts import MESSAGE_V0_HEADER_LAYOUT, MESSAGE_V1_HEADER_LAYOUT, RECORD_BATCH_HEADER_LAYOUT

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_format.cleaning.compaction_apply import compact_partition
 from seglog_format.codec.build import MAGIC_2, build_batch, with_timestamps
 from seglog_format.codec.checksum import crc32c
-from seglog_format.codec.columns import encode_columns
 from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.control_record import EndMarker
-from seglog_format.codec.encode import encode_batch
+from seglog_format.codec.encode import encode_batch, encode_columns
 from seglog_format.codec.framing import read_header
 from seglog_format.engine.choice import is_installed
 from seglog_format.errors import Location, UsageError, WriteError, write_errors

@@ -12,7 +12,7 @@ from construct import Array, Struct
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.framing import walk
-from seglog_format.codec.reference.decoders import declared
+from seglog_format.codec.reference import declared
 from seglog_format.errors import FormatError, Location, RefusedError
 from seglog_format.inspection.fields import Block, Field, fields_of, mark_groups
 from seglog_format.inspection.notes import RecordNotes, entry_note, time_note

@@ -10,7 +10,7 @@ from construct import Array, Struct
 from seglog_format.codec.checksum import crc32c
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import frame_at, walk
-from seglog_format.codec.producer_snapshot import CHECKED_POSITION
+from seglog_format.codec.side_files import CHECKED_POSITION
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
 from seglog_format.inspection.entries import entry_blocks
 from seglog_format.inspection.fields import Block, Field, Inspection, fields_of

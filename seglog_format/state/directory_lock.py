@@ -11,11 +11,11 @@ from weakref import WeakSet
 from seglog_format.errors import UsageError
 from seglog_format.names import FileKind
 
-if sys.platform != "win32":
-    import fcntl
-
 if TYPE_CHECKING:
     from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
 
 WHOLE_FILE: Final = struct.Struct("hhqqi4x")
 """Lock type, whence, start, length and process of Linux's `struct flock` on 64-bit systems."""

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
-from seglog_format.codec.plain.checkpoints import simple_offsets
-from seglog_format.codec.properties import encode_clean_shutdown
+from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_clean_shutdown, encode_offset_checkpoint
+from seglog_format.codec.simple_checkpoints import simple_offsets
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.names import FileKind, parse_partition_directory
 from seglog_format.record_model import CheckpointedOffset, CleanShutdown

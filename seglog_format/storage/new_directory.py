@@ -17,13 +17,13 @@ from seglog_format.errors import UsageError, write_errors
 from seglog_format.names import MAX_NAME_SIZE, printable
 from seglog_format.storage.files import LOCAL_FILES, TEMPORARY_SUFFIX, FileHandle, Files, rename_to_new
 
-if sys.platform != "win32":
-    import fcntl
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from seglog_format.storage.byte_source import Buffer
+
+if sys.platform != "win32":
+    import fcntl
 
 STAGING_PREFIX: Final = ".seglog-"
 MAX_OF_A_NAME: Final = 40

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.storage.files import LOCAL_FILES, TEMPORARY_SUFFIX, replace_file
 
-if sys.platform != "win32":
-    import fcntl
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
@@ -21,6 +18,9 @@ if TYPE_CHECKING:
 
     from seglog_format.storage.byte_source import Buffer
     from seglog_format.storage.files import FileHandle, Files
+
+if sys.platform != "win32":
+    import fcntl
 
 MAX_DEPTH: Final = 4
 """Maximum number of directories between the root and a listed file."""

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import open_partition
     from seglog_format.log.timestamps import OffsetSpec
     from seglog_format.model import CompressionCodec, ControlRecordType, TimestampType
-    from seglog_format.plans.in_place import compact, recover, retain, truncate
-    from seglog_format.plans.indexes import rebuild_indexes
-    from seglog_format.plans.salvage import salvage
+    from seglog_format.plans import compact, rebuild_indexes, recover, retain, salvage, truncate
     from seglog_format.recovery.apply import RecoveryOptions
     from seglog_format.requirements import Severity, requirement
     from seglog_format.state.config import BrokerGeneration, LogConfig
@@ -104,9 +102,7 @@ _LAZY: Final = LazyNames(
         "log.partition": ("open_partition",),
         "log.timestamps": ("OffsetSpec",),
         "model": ("CompressionCodec", "ControlRecordType", "TimestampType"),
-        "plans.in_place": ("compact", "recover", "retain", "truncate"),
-        "plans.indexes": ("rebuild_indexes",),
-        "plans.salvage": ("salvage",),
+        "plans": ("compact", "recover", "retain", "truncate", "rebuild_indexes", "salvage"),
         "recovery.apply": ("RecoveryOptions",),
         "requirements": ("Severity", "requirement"),
         "state.config": ("BrokerGeneration", "LogConfig"),

@@ -32,8 +32,8 @@ from seglog_format.model import (
     TimestampType,
 )
 from seglog_format.record_model import Record, RecordBatch
+from seglog_format.schema.fields import varint_size
 from seglog_format.schema.fixed_fields import BYTES_LENGTH, MESSAGE_HEADERS, RECORD_BATCH_HEADER_SIZE
-from seglog_format.schema.varint import varint_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
     from pathlib import Path
 
-    from seglog_format.engine.protocols import MakePrefilter
+    from seglog_format.engine.columnar import MakePrefilter
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.storage.log_storage import LogStorage

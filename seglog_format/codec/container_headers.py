@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from seglog_format.errors import CorruptRecordError
-from seglog_format.schema.compression_rules import (
+from seglog_format.schema.fixed_fields import (
     GZIP_DEFLATE,
     GZIP_MAGIC,
     LZ4_CONTENT_SIZE,

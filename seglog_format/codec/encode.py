@@ -39,16 +39,20 @@ from seglog_format.model import (
 )
 from seglog_format.record_model import Message, Record, RecordBatch
 from seglog_format.schema.compression import Lz4BlockHeader, Lz4FrameHeader, XerialBlock, XerialHeader
-from seglog_format.schema.compression_rules import LZ4_INDEPENDENT, LZ4_MAGIC, LZ4_STORED, LZ4_VERSION, XERIAL_MAGIC
+from seglog_format.schema.fields import unsigned_varint, zigzag
 from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
     BYTES_LENGTH,
+    LZ4_INDEPENDENT,
+    LZ4_MAGIC,
+    LZ4_STORED,
+    LZ4_VERSION,
     MAGIC_POSITION,
     MESSAGE_HEADERS,
     RECORD_BATCH_HEADER,
     RECORD_BATCH_HEADER_SIZE,
+    XERIAL_MAGIC,
 )
-from seglog_format.schema.varint import unsigned_varint, zigzag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

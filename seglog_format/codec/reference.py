@@ -60,10 +60,15 @@ from seglog_format.schema.compression import (
     ZstdFrameHeader,
     ZstdSkippableHeader,
 )
-from seglog_format.schema.compression_rules import XERIAL_MAGIC, ZSTD_BLOCK_HEADER_SIZE
 from seglog_format.schema.control_record import ControlRecordKey, EndTransactionMarker
 from seglog_format.schema.fields import CONSTRUCT_ERRORS, position_of
-from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import (
+    OFFSET_INDEX_ENTRY,
+    TIME_INDEX_ENTRY,
+    TRANSACTION_INDEX_ENTRY,
+    XERIAL_MAGIC,
+    ZSTD_BLOCK_HEADER_SIZE,
+)
 from seglog_format.schema.message_set import MESSAGES, MessageV0, MessageV0Header, MessageV1Header
 from seglog_format.schema.offset_index import OffsetIndexEntry
 from seglog_format.schema.producer_snapshot import ProducerSnapshot, ProducerSnapshotHeader
@@ -83,8 +88,7 @@ if TYPE_CHECKING:
     from seglog_format.model import Frame, Tail
     from seglog_format.packing import Packer
     from seglog_format.storage.byte_source import Buffer, Readable, SourceFile
-    from seglog_format.storage.directory_entries import DirectoryEntries
-    from seglog_format.storage.log_storage import FileStatus, LogStorage, SizeCheck
+    from seglog_format.storage.log_storage import DirectoryEntries, FileStatus, LogStorage, SizeCheck
 
 
 # -- the two checksums of the format, computed from their polynomials alone (SEG-MSG-004, SEG-BAT-003, SEG-PSN-002) ---

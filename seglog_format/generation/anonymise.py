@@ -31,9 +31,8 @@ from seglog_format.model import INT32_MAX, INT64_MAX, Tail, TailKind
 from seglog_format.names import METADATA_TOPIC, OFFSET_CHECKPOINT_KINDS, FileKind, parse_file_name
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.schema.text import json_object
-from seglog_format.storage.directory_entries import stays_inside
 from seglog_format.storage.files import LOCAL_FILES
-from seglog_format.storage.log_storage import LOCAL, read_file
+from seglog_format.storage.log_storage import LOCAL, read_file, stays_inside
 from seglog_format.storage.new_directory import all_or_nothing, write_new_file
 
 if TYPE_CHECKING:

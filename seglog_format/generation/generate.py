@@ -33,10 +33,9 @@ from seglog_format.model import ENTRY_PREFIX_SIZE, TimestampOffset, TimestampTyp
 from seglog_format.names import partition_directory_name
 from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, ENTRY_PREFIX
 from seglog_format.state.config import BrokerGeneration, IndexUnit
-from seglog_format.storage.environment import Environment
+from seglog_format.storage.environment import Environment, UnsyncedFiles
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.new_directory import all_or_nothing
-from seglog_format.storage.unsynced_files import UnsyncedFiles
 from seglog_format.writing.append import Entry, as_follower
 from seglog_format.writing.log_writer import LogWriter
 

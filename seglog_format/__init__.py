@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from seglog_format.cluster.cluster import open_cluster
     from seglog_format.cluster.resurrection import resurrect
     from seglog_format.codec.build import build_batch, build_message_entry, new_record
-    from seglog_format.codec.columns import encode_columns
     from seglog_format.codec.control_batch import build_end_marker
     from seglog_format.codec.decode import decode_batch
-    from seglog_format.codec.encode import encode_batch
+    from seglog_format.codec.encode import encode_batch, encode_columns
     from seglog_format.codec.framing import walk
     from seglog_format.engine.choice import Engine
     from seglog_format.generation.anonymise import anonymise
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import open_partition
     from seglog_format.log.timestamps import OffsetSpec
     from seglog_format.model import CompressionCodec, ControlRecordType, TimestampType
-    from seglog_format.plans.in_place import compact, recover, retain, truncate
-    from seglog_format.plans.indexes import rebuild_indexes
-    from seglog_format.plans.salvage import salvage
+    from seglog_format.plans import compact, rebuild_indexes, recover, retain, salvage, truncate
     from seglog_format.recovery.apply import RecoveryOptions
     from seglog_format.requirements import Severity, requirement
     from seglog_format.state.config import BrokerGeneration, LogConfig
@@ -94,10 +91,9 @@ _LAZY: Final = LazyNames(
         "cluster.cluster": ("open_cluster",),
         "cluster.resurrection": ("resurrect",),
         "codec.build": ("build_batch", "build_message_entry", "new_record"),
-        "codec.columns": ("encode_columns",),
+        "codec.encode": ("encode_columns", "encode_batch"),
         "codec.control_batch": ("build_end_marker",),
         "codec.decode": ("decode_batch",),
-        "codec.encode": ("encode_batch",),
         "codec.framing": ("walk",),
         "engine.choice": ("Engine",),
         "generation.anonymise": ("anonymise",),
@@ -106,9 +102,7 @@ _LAZY: Final = LazyNames(
         "log.partition": ("open_partition",),
         "log.timestamps": ("OffsetSpec",),
         "model": ("CompressionCodec", "ControlRecordType", "TimestampType"),
-        "plans.in_place": ("compact", "recover", "retain", "truncate"),
-        "plans.indexes": ("rebuild_indexes",),
-        "plans.salvage": ("salvage",),
+        "plans": ("compact", "recover", "retain", "truncate", "rebuild_indexes", "salvage"),
         "recovery.apply": ("RecoveryOptions",),
         "requirements": ("Severity", "requirement"),
         "state.config": ("BrokerGeneration", "LogConfig"),

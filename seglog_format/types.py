@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.lazy_names import LazyNames
 
 if TYPE_CHECKING:
-    from seglog_format.checks.extent import Extent
-    from seglog_format.checks.finding import Finding
+    from seglog_format.checks.finding import Extent, Finding
     from seglog_format.cleaning.compaction import CompactedSegment, CompactionAction, CompactionPlan, SegmentCompaction
     from seglog_format.cleaning.compaction_apply import Compacted, PreparedCompaction
     from seglog_format.cleaning.compaction_rules import BatchAction, BatchFate, RecordFate, RecordReason
@@ -49,8 +48,7 @@ if TYPE_CHECKING:
     )
     from seglog_format.names import FileKind, FileName, PartitionDirectoryName
     from seglog_format.object_names import ObjectKind
-    from seglog_format.plans.indexes import PreparedIndexes
-    from seglog_format.plans.salvage import PreparedSalvage
+    from seglog_format.plans import PreparedIndexes, PreparedSalvage
     from seglog_format.record_model import EpochStart, Message, MetaProperties, Record, RecordBatch, RecordHeader
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.index_rebuild import RebuiltIndex, RebuiltSegment
@@ -68,10 +66,9 @@ if TYPE_CHECKING:
     from seglog_format.state.index_build import IndexedOffset
     from seglog_format.state.root_files import CheckpointedState
     from seglog_format.storage.byte_source import ByteSource, SourceFile, Window
-    from seglog_format.storage.directory_entries import DirectoryEntries, SkippedEntry
     from seglog_format.storage.environment import Condition
     from seglog_format.storage.files import FileHandle, Files, FileStep
-    from seglog_format.storage.log_storage import FileStatus, LogStorage
+    from seglog_format.storage.log_storage import DirectoryEntries, FileStatus, LogStorage, SkippedEntry
     from seglog_format.storage.object_store import Traffic
     from seglog_format.tables.progress import Change, ChangeKind, ExportedPartition, OpenTransaction
     from seglog_format.tier.audit import AuditExtent
@@ -242,8 +239,7 @@ __all__ = [
 _LAZY: Final = LazyNames(
     __name__,
     {
-        "checks.extent": ("Extent",),
-        "checks.finding": ("Finding",),
+        "checks.finding": ("Extent", "Finding"),
         "cleaning.compaction": ("CompactedSegment", "CompactionAction", "CompactionPlan", "SegmentCompaction"),
         "cleaning.compaction_apply": ("Compacted", "PreparedCompaction"),
         "cleaning.compaction_rules": ("BatchAction", "BatchFate", "RecordFate", "RecordReason"),
@@ -284,8 +280,7 @@ _LAZY: Final = LazyNames(
         ),
         "names": ("FileKind", "FileName", "PartitionDirectoryName"),
         "object_names": ("ObjectKind",),
-        "plans.indexes": ("PreparedIndexes",),
-        "plans.salvage": ("PreparedSalvage",),
+        "plans": ("PreparedIndexes", "PreparedSalvage"),
         "record_model": ("Message", "Record", "RecordBatch", "RecordHeader", "EpochStart", "MetaProperties"),
         "recovery.apply": ("PreparedRecovery",),
         "recovery.index_rebuild": ("RebuiltIndex", "RebuiltSegment"),
@@ -303,10 +298,9 @@ _LAZY: Final = LazyNames(
         "state.index_build": ("IndexedOffset",),
         "state.root_files": ("CheckpointedState",),
         "storage.byte_source": ("ByteSource", "SourceFile", "Window"),
-        "storage.directory_entries": ("DirectoryEntries", "SkippedEntry"),
+        "storage.log_storage": ("DirectoryEntries", "SkippedEntry", "FileStatus", "LogStorage"),
         "storage.environment": ("Condition",),
         "storage.files": ("FileStep", "FileHandle", "Files"),
-        "storage.log_storage": ("FileStatus", "LogStorage"),
         "storage.object_store": ("Traffic",),
         "tables.progress": ("Change", "ChangeKind", "ExportedPartition", "OpenTransaction"),
         "tier.audit": ("AuditExtent",),

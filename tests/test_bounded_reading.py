@@ -15,7 +15,7 @@ from helpers.walking import each_of
 
 from seglog_format import Engine, open_partition, rebuild_indexes
 from seglog_format.cli.main import run
-from seglog_format.codec.plain.records import RecordReading
+from seglog_format.codec.plain import RecordReading
 from seglog_format.engine.choice import lacking
 from seglog_format.errors import CorruptRecordError
 from seglog_format.lines import lines_of

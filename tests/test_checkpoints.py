@@ -20,7 +20,7 @@ from seglog_format.codec.checkpoints import (
     decode_offset_checkpoint,
     decode_partition_metadata,
 )
-from seglog_format.codec.plain.checkpoints import simple_offsets
+from seglog_format.codec.simple_checkpoints import simple_offsets
 from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import CorruptIndexError, FormatError, Location, UnsupportedVersionError
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from seglog_format.codec import checksum
 from seglog_format.codec.checksum import COPY_SIZE, CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, crc32, crc32c
-from seglog_format.codec.reference.checksum import crc32 as by_polynomial_32
-from seglog_format.codec.reference.checksum import crc32c as by_polynomial_32c
+from seglog_format.codec.reference import crc32 as by_polynomial_32
+from seglog_format.codec.reference import crc32c as by_polynomial_32c
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,7 +24,7 @@ from seglog_conformance.registry import ADAPTERS, Builder, Listed, listed, read_
 from seglog_conformance.wire import Client
 
 from seglog_format.storage import child_processes
-from seglog_format.storage.protoc import compiled
+from seglog_format.storage.child_processes import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -790,7 +790,7 @@ def test_explain_tells_what_holds_a_requirement(cli: Seglog) -> None:
     assert verdicts["asked"] == verdicts["passing"] + len(verdicts["failing"])
     (found,) = cli.lines("explain", "SEG-IDX-004")
     assert found["fields"] == ["OffsetIndexEntry.relative_offset"]
-    assert found["code"] == ["seglog_format/checks/offset_index.py:offsets_increase"]
+    assert found["code"] == ["seglog_format/checks/side_files.py:offsets_increase"]
     assert found["damaged"] == ["damaged/idx-004-same-offset"]
 
 

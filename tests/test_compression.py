@@ -32,7 +32,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress, trailing_size
-from seglog_format.codec.reference.decoders import CONTAINERS
+from seglog_format.codec.reference import CONTAINERS
 from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError
 from seglog_format.schema import compression as schema
 from seglog_format.schema.fields import layout

@@ -28,7 +28,7 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.codec.decode import decode_first
 from seglog_format.codec.protocol import decode_message, encode_message
-from seglog_format.codec.reference.decoders import declared
+from seglog_format.codec.reference import declared
 from seglog_format.errors import Location
 from seglog_format.model import MessageHeader
 from seglog_format.names import FileKind, partition_directory_name, segment_file_name

@@ -21,7 +21,7 @@ from seglog_format import open_partition
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
 from seglog_format.cli.main import run
 from seglog_format.codec import checkpoints
-from seglog_format.codec.producer_snapshot import encode_producer_snapshot
+from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.doctor.examination import Examination
 from seglog_format.doctor.statements import Kind
 from seglog_format.log.remote_store import RemoteCopies

@@ -11,15 +11,13 @@ from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seglog_format.codec import reference
 from seglog_format.codec.build import build_batch
-from seglog_format.codec.compress import compress
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.decode import decode_batch, decode_frame
-from seglog_format.codec.encode import encode_batch, encode_message, encode_record_batch
+from seglog_format.codec.encode import compress, encode_batch, encode_message, encode_record, encode_record_batch
 from seglog_format.codec.framing import walk
-from seglog_format.codec.plain.record_packing import encode_record
-from seglog_format.codec.producer_snapshot import encode_producer_snapshot
-from seglog_format.codec.reference import building
+from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.model import CompressionCodec, MessageHeader, RecordBatchHeader
@@ -138,7 +136,7 @@ PACKED = st.builds(
 
 @given(PACKED)
 def test_packed_records_are_those_of_the_declaration(record: Record) -> None:
-    assert encode_record(record) == building.encode_record(record)
+    assert encode_record(record) == reference.encode_record(record)
 
 
 HEADERS = st.builds(
@@ -171,19 +169,19 @@ PRODUCERS = st.builds(ProducerStateEntry, INT64, INT16, INT32, INT64, INT32, INT
 
 @given(HEADERS, st.binary(max_size=200))
 def test_packed_batches_are_those_of_the_declaration(header: RecordBatchHeader, stored: bytes) -> None:
-    assert encode_record_batch(header, stored) == building.encode_record_batch(header, stored)
+    assert encode_record_batch(header, stored) == reference.encode_record_batch(header, stored)
 
 
 @given(MESSAGE_HEADERS, DATA, DATA)
 def test_packed_messages_are_those_of_the_declaration(
     header: MessageHeader, key: bytes | None, value: bytes | None
 ) -> None:
-    assert encode_message(header, key, value) == building.encode_message(header, key, value)
+    assert encode_message(header, key, value) == reference.encode_message(header, key, value)
 
 
 @given(st.lists(PRODUCERS, max_size=3))
 def test_packed_snapshots_are_those_of_the_declaration(producers: list[ProducerStateEntry]) -> None:
-    assert encode_producer_snapshot(producers) == building.encode_producer_snapshot(producers)
+    assert encode_producer_snapshot(producers) == reference.encode_producer_snapshot(producers)
 
 
 SOME = Record(0, 0, b"k", b"v")

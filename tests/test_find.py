@@ -330,7 +330,7 @@ def test_a_segment_that_cannot_be_written_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     path = make(tmp_path / "data", {"0.log": entry(0)})
-    monkeypatch.setattr("seglog_format.storage.reports.rename_to_new", refuse)
+    monkeypatch.setattr("seglog_format.storage.new_directory.rename_to_new", refuse)
     assert run(["find", "v", str(path), "-o", str(tmp_path / "new" / "0.log")]) == NOT_WRITTEN
     assert "No space left" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -192,18 +193,17 @@ def test_a_partition_is_empty_and_a_checkpoint_knows_more(tmp_path: Path, capsys
 
 def test_a_checkpoint_is_read_before_the_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker at work has appended and moved its checkpoint on when the log was read."""
-    from seglog_format.checks import log_directory, verify
-
+    checking = importlib.import_module("seglog_format.checks.verify")
     directory = make(tmp_path, {"0.log": entry(0, 5)})
     checkpoint(directory, HIGH_WATERMARKS, 5)
-    check = log_directory.partition_findings
+    check = checking.partition_findings
 
     def appending(path: Path, *given: Any, **options: Any) -> Any:  # noqa: ANN401 - the rest is only passed on
         end = yield from check(path, *given, **options)
         checkpoint(directory, HIGH_WATERMARKS, 9)
         return end
 
-    monkeypatch.setattr(log_directory, "partition_findings", appending)
+    monkeypatch.setattr(checking, "partition_findings", appending)
     assert [one for one in verify(directory.parent) if one.missing] == []
 
 

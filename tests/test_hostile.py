@@ -19,13 +19,15 @@ from hypothesis import strategies as st
 
 from seglog_format.checks import verify_log
 from seglog_format.codec.checkpoints import (
+    decode_clean_shutdown,
     decode_leader_epoch_checkpoint,
+    decode_meta_properties,
     decode_offset_checkpoint,
     decode_partition_metadata,
+    decode_quorum_state,
 )
 from seglog_format.codec.decode import checksum_is_valid, decode_frame
 from seglog_format.codec.framing import walk
-from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.listing import resolve
 from seglog_format.names import parse_file_name, parse_partition_directory

@@ -30,16 +30,15 @@ from seglog_format.cluster import lines as kafka_numbers
 from seglog_format.cluster.releases import RELEASES
 from seglog_format.codec import (
     checkpoints,
-    compress,
     control_batch,
+    encode,
     framing,
     index_entries,
-    producer_snapshot,
-    properties,
+    side_files,
 )
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import FormatError
-from seglog_format.schema import compression_rules, coordinator_records, metadata_records
+from seglog_format.schema import coordinator_records, fixed_fields, metadata_records
 from seglog_format.serve import committed, groups
 from seglog_format.state import config, index_build, producer_state
 from seglog_format.tier.records import PartitionDeleteState, SegmentState
@@ -97,12 +96,12 @@ CONSTANTS: Final[Mapping[str, object]] = {
     "TimeIndex.ENTRY_SIZE": layouts.TIME_INDEX_ENTRY_LAYOUT.size,
     "TransactionIndex.ABORTED_TXN_RECORD_SIZE": layouts.TRANSACTION_INDEX_ENTRY_LAYOUT.size,
     "AbortedTxn.HIGHEST_SUPPORTED_VERSION": index_entries.TRANSACTION_INDEX_VERSION,
-    "ProducerSnapshot.HIGHEST_SUPPORTED_VERSION": producer_snapshot.PRODUCER_SNAPSHOT_VERSION,
+    "ProducerSnapshot.HIGHEST_SUPPORTED_VERSION": side_files.PRODUCER_SNAPSHOT_VERSION,
     "ProducerStateEntry.NUM_BATCHES_TO_RETAIN": producer_state.REMEMBERED_BATCHES,
     "OffsetCheckpointFile.CURRENT_VERSION": checkpoints.CHECKPOINT_VERSION,
     "LeaderEpochCheckpointFile.CURRENT_VERSION": checkpoints.CHECKPOINT_VERSION,
-    "FileQuorumStateStore.LOWEST_SUPPORTED_VERSION": min(properties.QUORUM_STATE_VERSIONS),
-    "FileQuorumStateStore.HIGHEST_SUPPORTED_VERSION": max(properties.QUORUM_STATE_VERSIONS),
+    "FileQuorumStateStore.LOWEST_SUPPORTED_VERSION": min(checkpoints.QUORUM_STATE_VERSIONS),
+    "FileQuorumStateStore.HIGHEST_SUPPORTED_VERSION": max(checkpoints.QUORUM_STATE_VERSIONS),
     "AbstractApiMessageSerde.DEFAULT_FRAME_VERSION": max(metadata_records.FRAME_VERSIONS),
     "LogFileUtils.LOG_FILE_SUFFIX": names.FileKind.LOG.value,
     "LogFileUtils.INDEX_FILE_SUFFIX": names.FileKind.OFFSET_INDEX.value,
@@ -130,10 +129,10 @@ CONSTANTS: Final[Mapping[str, object]] = {
     "Topic.SHARE_GROUP_STATE_TOPIC_NAME": names.SHARE_GROUP_STATE,
     "TopicBasedRemoteLogMetadataManagerConfig.REMOTE_LOG_METADATA_TOPIC_NAME": names.REMOTE_LOG_METADATA_TOPIC,
     "LeaderConstants.NO_LEADER_CHANGE": metadata_state.NO_LEADER_CHANGE,
-    "org.xerial.snappy.SnappyCodec.MAGIC_HEADER": compression_rules.XERIAL_MAGIC.hex(),
-    "org.xerial.snappy.SnappyCodec.HEADER_SIZE": compression_rules.XERIAL_HEADER_SIZE,
-    "org.xerial.snappy.SnappyCodec.DEFAULT_VERSION": compress.XERIAL_VERSION,
-    "org.xerial.snappy.SnappyOutputStream.DEFAULT_BLOCK_SIZE": compress.SNAPPY_BLOCK_SIZE,
+    "org.xerial.snappy.SnappyCodec.MAGIC_HEADER": fixed_fields.XERIAL_MAGIC.hex(),
+    "org.xerial.snappy.SnappyCodec.HEADER_SIZE": fixed_fields.XERIAL_HEADER_SIZE,
+    "org.xerial.snappy.SnappyCodec.DEFAULT_VERSION": encode.XERIAL_VERSION,
+    "org.xerial.snappy.SnappyOutputStream.DEFAULT_BLOCK_SIZE": encode.SNAPPY_BLOCK_SIZE,
 }
 """Values of this package, by the question that Kafka's classes answered. All releases that know it have to agree."""
 
@@ -195,7 +194,7 @@ def test_an_enumeration_has_the_numbers_of_kafkas(question: str) -> None:
 
 def test_the_level_of_zstd_is_kafkas() -> None:
     [said] = {each.partition("ZSTD ")[2] for each in ANSWERS["CompressionType.*"].values() if "defaultLevel" in each}
-    assert said.endswith(f"defaultLevel={compress.ZSTD_LEVEL}")
+    assert said.endswith(f"defaultLevel={encode.ZSTD_LEVEL}")
 
 
 MEMBERS: Final = {

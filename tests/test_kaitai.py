@@ -22,13 +22,13 @@ from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.codec.message_set import read_message_entry
-from seglog_format.codec.producer_snapshot import PRODUCER_STATE_ENTRY
+from seglog_format.codec.side_files import PRODUCER_STATE_ENTRY
 from seglog_format.errors import FormatError, Location
 from seglog_format.model import Frame, RecordBatchHeader
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.schema.offset_index import OffsetIndexEntry
 from seglog_format.schema.producer_snapshot import ProducerSnapshotHeader, ProducerStateEntry
-from seglog_format.schema.protocol_parts import UNKNOWN_TAGGED_FIELDS
+from seglog_format.schema.protocol import UNKNOWN_TAGGED_FIELDS
 from seglog_format.schema.time_index import TimeIndexEntry
 from seglog_format.schema.transaction_index import TransactionIndexEntry
 from seglog_format.storage.file_bytes import open_bytes

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from seglog_format import open_log_directory
 from seglog_format.checks import verify
-from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
+from seglog_format.codec.checkpoints import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location, UnsupportedVersionError, UsageError
 from seglog_format.log.listing import list_log_directory
 from seglog_format.log.path_kind import PathKind, path_kind

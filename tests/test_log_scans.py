@@ -28,7 +28,7 @@ from seglog_format.storage.file_reader import FileReader
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.engine.protocols import RecoveryKernels
+    from seglog_format.engine.columnar import RecoveryKernels
     from seglog_format.model import Frame, Tail
     from seglog_format.storage.byte_source import Readable
 

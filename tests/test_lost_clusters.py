@@ -21,7 +21,7 @@ from seglog_format.cluster.lines import image_lines
 from seglog_format.cluster.new_image import MAX_PARTITIONS, NewNode, new_image
 from seglog_format.cluster.releases import RELEASES
 from seglog_format.codec.coordinator_records import decode_coordinator_record
-from seglog_format.codec.producer_snapshot import encode_producer_snapshot
+from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.errors import UsageError
 from seglog_format.model import INT32_MAX, INT64_MAX
 from seglog_format.record_model import EpochStart, ProducerStateEntry

@@ -27,7 +27,7 @@ from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.codec.protocol import decode_message, encode_message
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.names import DECODED_TOPICS
-from seglog_format.schema import derived
+from seglog_format.schema import protocol
 from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
 from seglog_format.schema.metadata_records import FRAMED_TOPICS, METADATA_RECORDS
 from tools import message_definitions, message_fixtures
@@ -69,8 +69,8 @@ def parts(line: Line) -> list[tuple[MessageDefinition, int, bytes, object]]:
     if line["where"] in FRAMED_TOPICS:
         definition = FRAMED_TOPICS[line["where"]][line["apiKey"]]
         return [(definition, line["version"], value[3:], line["value"])]
-    rows = {row["name"]: row for name in message_definitions.TABLE_NAMES for row in derived.rows(name)}
-    definition = derived.message(line["kind"], rows[line["kind"]], broker="")
+    rows = {row["name"]: row for name in message_definitions.TABLE_NAMES for row in protocol.rows(name)}
+    definition = protocol.message(line["kind"], rows[line["kind"]], broker="")
     size = 2 if "16-bit version first" in line["where"] and not has_own_version(rows[line["kind"]]) else 0
     return [(definition, line["version"], value[size:], line["value"])]
 
@@ -419,7 +419,7 @@ def test_the_tables_are_plain_facts() -> None:
         return set().union(*(set(each) | names(each.get("fields", [])) for each in fields))
 
     for name in message_definitions.TABLE_NAMES:
-        for each in derived.rows(name):
+        for each in protocol.rows(name):
             assert set(each) <= heads
             assert names(each["fields"]) <= allowed
 
@@ -524,7 +524,7 @@ def test_the_tables_are_those_of_the_newest_release() -> None:
     for table, definition in message_definitions.definitions(jars((newest,)), newest):
         found[table][definition["name"]] = message_definitions.layout(definition)
     for name in message_definitions.TABLE_NAMES:
-        rows = {row["name"]: row for row in derived.rows(name) if "until" not in row}
+        rows = {row["name"]: row for row in protocol.rows(name) if "until" not in row}
         plain = {key: {part: row[part] for part in row if part in found[name][key]} for key, row in rows.items()}
         assert plain == found[name]
 

@@ -19,7 +19,7 @@ from proofs.mutants.operators import Mutation, mutations
 if TYPE_CHECKING:
     from seglog_conformance.cases import Case
 
-RECORD = "seglog_format/codec/reference/decoders.py"
+RECORD = "seglog_format/codec/reference.py"
 FAMILIES = (
     "plain-batches",
     "header-order",

@@ -13,8 +13,7 @@ from seglog_format import Origin
 from seglog_format.codec.control_record import EndMarker, end_marker_of
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
-from seglog_format.codec.plain.side_files import decode_producer_snapshot
-from seglog_format.codec.producer_snapshot import encode_producer_snapshot
+from seglog_format.codec.side_files import decode_producer_snapshot, encode_producer_snapshot
 from seglog_format.errors import Location, SequenceError, UsageError
 from seglog_format.model import INT32_MAX, ControlRecordType, Frame, RecordBatchHeader
 from seglog_format.record_model import ProducerStateEntry

@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 from proofs.fuzz.random_logs import random_log
 from seglog_format import rebuild_indexes, recover, verify
 from seglog_format.cli.summaries import segment_summary
-from seglog_format.codec.compress import compress
 from seglog_format.codec.compression import decompress, trailing_size
+from seglog_format.codec.container_headers import PLAIN
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import decode_batch
-from seglog_format.codec.plain.containers import PLAIN
-from seglog_format.codec.producer_snapshot import encode_producer_snapshot
+from seglog_format.codec.encode import compress
 from seglog_format.codec.record_stream import KEPT_RECORDS
-from seglog_format.codec.reference.decoders import CONTAINERS, CONTROLS, declared
+from seglog_format.codec.reference import CONTAINERS, CONTROLS, declared
+from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex

@@ -116,11 +116,10 @@ LATER = (
     "serve.writing",
     "columnar",
     "schema.fields",
-    "codec.plain.records",
-    "codec.plain.messages",
-    "codec.plain.containers",
-    "codec.plain.control_records",
-    "codec.plain.side_files",
+    "codec.plain",
+    "codec.message_set",
+    "codec.container_headers",
+    "codec.side_files",
     "record_model",
 )
 

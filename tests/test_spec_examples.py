@@ -22,7 +22,7 @@ from seglog_format.codec.compression import decompress
 from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
-from seglog_format.codec.plain.records import decode_records
+from seglog_format.codec.plain import decode_records
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot

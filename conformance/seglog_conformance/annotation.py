@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from seglog_conformance.cases import Case
     from seglog_conformance.protocol import Json
-    from seglog_format.inspection.fields import Field
+    from seglog_format.inspection.entries import Field
 
 MAX_BYTES: Final = 4096
 MAX_ANNOTATED: Final = 1 << 15

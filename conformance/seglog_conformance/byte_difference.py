@@ -9,7 +9,7 @@ from seglog_format.errors import FormatError
 from seglog_format.inspection.entries import entry_blocks
 
 if TYPE_CHECKING:
-    from seglog_format.inspection.fields import Field
+    from seglog_format.inspection.entries import Field
 
 MAX_BYTES: Final = 16
 """Number of bytes to show if no field is known, or the field is long."""

@@ -11,7 +11,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from seglog_conformance.cases import MissingFixtureError
 from seglog_conformance.environment import suite_digest, suite_version
-from seglog_format.storage.reports import write_report
+from seglog_format.storage.new_directory import write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

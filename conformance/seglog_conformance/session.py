@@ -11,7 +11,7 @@ from seglog_conformance.known import KNOWN, known_text, read_known, rewritten
 from seglog_conformance.report_jsonl import JsonLines, read_results, run_line
 from seglog_conformance.runner import COMPLETE, Options, Outcome, Runner
 from seglog_format.errors import write_errors
-from seglog_format.storage.reports import write_report
+from seglog_format.storage.new_directory import write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,8 @@ because most are imported for annotations alone; so no two subjects have the sam
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from seglog_format.errors import FormatError, Location, RefusedError
@@ -20,7 +21,9 @@ from seglog_format.requirements import Severity, requirement
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from seglog_format.engine.choice import Engine
     from seglog_format.model import MissingOffsets
+    from seglog_format.scan_statistics import FallbackCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +130,27 @@ def findings_of(subject: object) -> Iterator[Finding]:
     for identifier, check in found:
         for problem in check(subject):
             yield Finding.of(identifier, problem)
+
+
+# -- the amount of verified data --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Extent:
+    """Counts the data that a verification reads, while it runs.
+
+    Attributes:
+        files: files of a known kind. Only the names of leftovers are checked.
+        batches: intact batches and messages, in logs and metadata snapshots.
+        engine: the engine that reads the logs; None before it is chosen.
+        prefiltered: batches that the columnar engine skipped, since no check can report a finding on them.
+        unread: logs that are not empty, and in which no entry is intact or has a finding.
+        fallbacks: entries that the columnar engine left to the checks, by cause; empty with another engine.
+    """
+
+    files: int = 0
+    batches: int = 0
+    engine: Engine | None = None
+    prefiltered: int = 0
+    unread: list[str] = field(default_factory=list)
+    fallbacks: Counter[FallbackCause] = field(default_factory=Counter)

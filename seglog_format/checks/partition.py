@@ -5,23 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from seglog_format.checks import offset_index, producer_snapshot, time_index, transaction_index  # noqa: F401 - register
-from seglog_format.checks.extent import Extent
-from seglog_format.checks.finding import Finding, findings_of
-from seglog_format.checks.gaps import CheckedGaps
-from seglog_format.checks.leader_epochs import epoch_findings
-from seglog_format.checks.log_file import LogSummary, LogVerification
-from seglog_format.checks.metadata_snapshot import snapshot_ends_findings
-from seglog_format.checks.partition_directory import DirectoryName, NumberedName, PartitionState, SegmentState
-from seglog_format.checks.segment import LogSize
+from seglog_format.checks.entries import LogSize
+from seglog_format.checks.finding import Extent, Finding, findings_of
+from seglog_format.checks.log_file import LogSummary, LogVerification, snapshot_ends_findings
+from seglog_format.checks.partition_directory import (
+    CheckedGaps,
+    DirectoryName,
+    NumberedName,
+    PartitionState,
+    SegmentState,
+)
 from seglog_format.checks.side_files import (
     OffsetIndexSubject,
     SnapshotSubject,
     TimeIndexSubject,
     TransactionIndexSubject,
+    forgotten_producer_findings,
+    snapshot_producer_findings,
 )
-from seglog_format.checks.snapshot_producers import forgotten_producer_findings, snapshot_producer_findings
-from seglog_format.checks.text_files import text_file_findings
+from seglog_format.checks.text_files import epoch_findings, text_file_findings
 from seglog_format.errors import FormatError, RefusedError, UnreadableError
 from seglog_format.log.gaps import INDEXES
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
     from pathlib import Path
 
-    from seglog_format.engine.protocols import MakePrefilter
+    from seglog_format.engine.columnar import MakePrefilter
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.storage.log_storage import LogStorage

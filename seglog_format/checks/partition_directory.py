@@ -1,27 +1,42 @@
-"""Checks of chapter 10: names, files that belong together, and the order of segments."""
+"""Checks of chapter 10: names, files that belong together, the order of segments, and what is missing between them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seglog_format.checks.finding import Problem, checks
-from seglog_format.errors import Location
+from seglog_format.checks.finding import Finding, Problem, checks, findings_of
+from seglog_format.errors import FormatError, Location
+from seglog_format.log.gaps import (
+    Gap,
+    GapKind,
+    SegmentEnd,
+    gap_after,
+    gap_at_end,
+    gap_before,
+    shows_compaction,
+    with_snapshot,
+)
+from seglog_format.log.segment import LogSegment
+from seglog_format.model import MissingOffsets
 from seglog_format.names import (
     EARLY_METADATA_TOPIC,
     MAX_TOPIC_SIZE,
+    FileKind,
     FileName,
     PartitionDirectoryName,
     is_legal_topic,
     is_usual_unique,
     printable,
 )
+from seglog_format.recovery.start_problems import StartEffect, without_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from seglog_format.model import MissingOffsets
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.remote_store import KnowsTiered, RemoteOffsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +178,200 @@ def segments_exist(partition: PartitionState) -> Iterator[Problem]:
     """Report a directory without a segment, unless its node was formatted but never started."""
     if not partition.segments and not partition.has_metadata_snapshot:
         yield Problem(Location(partition.path), "a .log file", "none")
+
+
+# -- checks of chapters 10, 50 and 51 about missing offsets: between segments, and at the end of the log --------------
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGap:
+    """A gap before, between or after segments, and the facts that may explain it.
+
+    Attributes:
+        gap: the gap.
+        is_compacted: whether compaction may have made it.
+        remote: the remote segments with its offsets; None if no remote store is known.
+    """
+
+    gap: Gap
+    is_compacted: bool
+    remote: RemoteOffsets | None = None
+
+    def problem(self, expected: str, found: str, *, is_explained: bool = False) -> Problem:
+        """Return a problem located in the file that shows the gap."""
+        return Problem(Location(self.gap.path, field="offset"), expected, found, self.gap.missing, is_explained)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotAndEnd:
+    """A producer snapshot by the offset in its name, and the log end offset."""
+
+    path: str
+    offset: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedLog:
+    """A log that a `.swap` file replaces, the first offset after its last entry, and the log end offset."""
+
+    path: str
+    next_offset: int
+    log_end_offset: int
+
+
+@checks("SEG-PDR-014")
+def segments_join(found: FoundGap) -> Iterator[Problem]:
+    """Report offsets that are missing between segments; only compaction removes such offsets."""
+    if found.gap.kind is GapKind.BETWEEN_SEGMENTS:
+        expected = f"the next segment to begin at {found.gap.first_offset}"
+        yield found.problem(expected, f"one that begins at {found.gap.next_offset}", is_explained=found.is_compacted)
+
+
+@checks("SEG-PDR-024")
+def side_files_know_no_more(found: FoundGap) -> Iterator[Problem]:
+    """Report an index that names missing offsets; compaction rewrites the indexes as well."""
+    if found.gap.kind is GapKind.CUT_SEGMENT:
+        expected = f"offsets up to {found.gap.next_offset - 1}, where the next segment begins"
+        yield found.problem(expected, f"the end of the file after {found.gap.first_offset - 1}")
+    elif found.gap.kind is GapKind.MISSING_LOG:
+        yield found.problem("a segment with the offset in the name of this file", "none")
+
+
+@checks("SEG-PDR-028")
+def segments_begin_at_log_start(found: FoundGap) -> Iterator[Problem]:
+    """Report that a log begins in a remote store; if the store is known, report offsets that are not in it."""
+    gap, remote = found.gap, found.remote
+    if gap.is_loss:
+        return
+    expected = f"a first segment that begins at {gap.first_offset}, the log start offset"
+    begins = f"one that begins at {gap.next_offset}: the offsets before it are"
+    if remote is None:
+        yield Problem(Location(gap.path, field="offset"), expected, f"{begins} tiered")  # not known to be lost
+        return
+    for missing in remote.missing:
+        offsets = f"a remote segment with the offsets {missing.first_offset} to {missing.next_offset - 1}"
+        yield Problem(Location(gap.path, field="offset"), offsets, f"none in {remote.where}", missing)
+    if not remote.missing:
+        segments = f"{remote.segment_count} segment{'s' * (remote.segment_count != 1)}"
+        yield found.problem(expected, f"{begins} in {segments} of {remote.where}", is_explained=True)
+
+
+@checks("SEG-PDR-029")
+def snapshot_reaches_metadata_log(found: FoundGap) -> Iterator[Problem]:
+    """Report a metadata log whose first records are neither in it nor in a snapshot."""
+    if found.gap.kind is GapKind.NO_SNAPSHOT:
+        error = without_snapshot(found.gap)
+        yield found.problem(error.expected, f"{error.found}: {StartEffect.REFUSES.value}")
+
+
+@checks("SEG-PSN-008")
+def snapshot_is_in_log(subject: SnapshotAndEnd) -> Iterator[Problem]:
+    """Report a snapshot above the log end offset; a broker writes it when the log has reached its offset."""
+    if subject.offset > subject.log_end_offset:
+        expected = f"at most {subject.log_end_offset}, the log end offset"
+        missing = MissingOffsets(subject.log_end_offset, subject.offset)
+        yield Problem(Location(subject.path, field="name"), expected, subject.offset, missing)
+
+
+@checks("SEG-PDR-025")
+def replacement_reaches_as_far(subject: ReplacedLog) -> Iterator[Problem]:
+    """Report a replacement that ends early: compaction keeps the last segment, and a split drops nothing."""
+    if subject.next_offset > subject.log_end_offset:
+        expected = f"a replacement with offsets up to {subject.next_offset - 1}"
+        missing = MissingOffsets(subject.log_end_offset, subject.next_offset)
+        yield Problem(
+            Location(subject.path, field="offset"), expected, f"a log end offset of {subject.log_end_offset}", missing
+        )
+
+
+class CheckedGaps:
+    """Finds the offsets that are missing before, between and after the segments of a partition.
+
+    Attributes:
+        log_end_offset: the first offset after the last segment; the log start offset without a segment; None if
+            damage hides the end.
+    """
+
+    def __init__(
+        self,
+        listing: PartitionListing,
+        states: Sequence[SegmentState],
+        checkpointed: Mapping[FileKind, int],
+        *,
+        is_compacted: bool | None,
+        remote: KnowsTiered | None = None,
+    ) -> None:
+        """Find the gaps.
+
+        Args:
+            listing: of the directory.
+            states: of its segments.
+            checkpointed: the partition's offsets in the checkpoints of the log directory.
+            is_compacted: whether the log is compacted; None if unknown.
+            remote: finds the remote segments of offsets that are not in the directory.
+        """
+        self._listing = listing
+        self._remote = remote
+        self._is_compacted = is_compacted
+        self._checkpointed = checkpointed
+        self._log_start_offset = checkpointed.get(FileKind.LOG_START_OFFSET_CHECKPOINT, 0)
+        self.log_end_offset = self._end(states)
+        self._gaps = [gap for gap in self._found(states) if gap is not None]
+        self._of_orphans = {gap.path: gap.missing for gap in self._gaps if gap.kind is GapKind.MISSING_LOG}
+
+    def _end(self, states: Sequence[SegmentState]) -> int | None:
+        if not states:
+            return self._log_start_offset
+        return states[-1].next_offset if states[-1].is_end_known else None
+
+    def _found(self, states: Sequence[SegmentState]) -> Iterator[Gap | None]:
+        yield gap_before(self._listing, self._log_start_offset)
+        ends = zip(self._listing.segments, states, strict=True)
+        for (files, state), following in zip(ends, states[1:], strict=False):
+            if state.is_end_known:
+                end = SegmentEnd(files, state.next_offset, has_tail=state.has_tail)
+                yield gap_after(self._listing, end, following.base_offset)
+        if self.log_end_offset is not None:
+            yield gap_at_end(self._listing, self.log_end_offset)
+
+    @property
+    def orphans(self) -> tuple[Orphan, ...]:
+        """The index files without a log; the first of each gap names the missing offsets."""
+        paths = (str(file.path) for file in self._listing.orphans)
+        return tuple(Orphan(path, self._of_orphans.get(path)) for path in paths)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield findings about gaps, except those that an index file without a log shows."""
+        gaps = [gap for gap in self._gaps if gap.path not in self._of_orphans]
+        is_compacted = any(gap.kind is GapKind.BETWEEN_SEGMENTS for gap in gaps) and self.is_compacted()
+        for gap in gaps:
+            found = gap if is_compacted else with_snapshot(self._listing, gap)
+            yield from self._findings_of(FoundGap(found, is_compacted))
+        if self.log_end_offset is not None:
+            yield from self._end_findings(self.log_end_offset)
+
+    def _findings_of(self, found: FoundGap) -> Iterator[Finding]:
+        """Yield findings about a gap, and about the files that name its offsets."""
+        if self._remote is not None and not found.gap.is_loss:
+            try:
+                found = replace(found, remote=self._remote.located(self._listing, found.gap.missing))
+            except FormatError as error:
+                yield Finding.of_error(error)
+        yield from findings_of(found)
+
+    def is_compacted(self) -> bool:
+        """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""
+        if self._is_compacted is not None:
+            return self._is_compacted
+        return shows_compaction(self._listing, self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT))
+
+    def _end_findings(self, log_end_offset: int) -> Iterator[Finding]:
+        """Yield findings of snapshots and replaced logs about the log end, unless a checkpoint has the same finding."""
+        checkpointed = max(self._checkpointed.values(), default=-1)
+        for snapshot in self._listing.snapshots:
+            if snapshot.base_offset > checkpointed:
+                yield from findings_of(SnapshotAndEnd(str(snapshot.path), snapshot.base_offset, log_end_offset))
+        for files in self._listing.replaced_logs:
+            with LogSegment(files, storage=self._listing.storage) as segment:
+                yield from findings_of(ReplacedLog(segment.path, segment.next_offset, log_end_offset))

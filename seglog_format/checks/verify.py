@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Self
 
-from seglog_format.checks.extent import Extent
-from seglog_format.checks.log_directory import log_directory_findings, lone_partition_findings
-from seglog_format.checks.log_file import LogVerification
-from seglog_format.checks.partition import Options
-from seglog_format.checks.single_file import single_file_findings
+from seglog_format.checks.finding import Extent, Finding, Problem, checks, findings_of
+from seglog_format.checks.log_file import LogSummary, LogVerification
+from seglog_format.checks.partition import (
+    Options,
+    index_findings,
+    log_findings,
+    metadata_snapshot_findings,
+    opened_index,
+    partition_findings,
+    snapshot_findings,
+)
+from seglog_format.checks.partition_directory import NumberedName
+from seglog_format.checks.text_files import OffsetsAndLogs, PartitionOffsets, read_partition_offsets, text_file_findings
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.engine.chosen import prefilter_of
+from seglog_format.engine.columnar import prefilter_of
+from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.log.foreign_files import UNKNOWN, foreign_at, unnamed_base_offset
+from seglog_format.log.listing import LogDirectoryListing, list_log_directory, list_partition
 from seglog_format.log.log_sizes import size_of_logs
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.log.scanning import bytes_for, storage_for
-from seglog_format.names import FileKind
+from seglog_format.log.side_files import meta_properties_of
+from seglog_format.names import (
+    INDEX_KINDS,
+    METADATA_TOPICS,
+    NUMBERED_KINDS,
+    OFFSET_CHECKPOINT_KINDS,
+    FileKind,
+    FileName,
+    parse_file_name,
+    segment_file_name,
+)
+from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
+from seglog_format.recovery.start_problems import without_topic_id, without_topic_ids
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from seglog_format.checks.finding import Finding
     from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.storage.byte_source import Buffer
 
@@ -151,3 +174,213 @@ def notes_once(findings: Iterable[Finding]) -> Iterator[Finding]:
             else:
                 notes[finding.requirement] = finding
         yield from notes.values()
+
+
+# -- verification of one file, whose name decides its kind; an index is compared with the log beside it ---------------
+
+
+SNAPSHOT_KINDS: Final = (FileKind.METADATA_SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT)
+
+
+def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
+    """Yield all findings about one file; a name that ends in ``.log``, or a file that begins with a batch, is a log.
+
+    Raises:
+        UsageError: the name does not belong to a known kind.
+    """
+    options.extent.files += 1
+    stored = parse_object_name(path.name) or parse_cached_index(path.name)
+    if stored is not None and stored.kind in FILE_KINDS:
+        yield from _named_findings(path, FileName(stored.start_offset, FILE_KINDS[stored.kind]), options)
+        return
+    try:
+        name = parse_file_name(path.name)
+    except FormatError as error:
+        yield Finding.of_error(error)
+        name = None
+    if name is not None:
+        yield from _named_findings(path, name, options)
+    elif (base_offset := unnamed_base_offset(path)) is not None or path.suffix == FileKind.LOG.value:
+        given = options.base_offset
+        yield from log_findings(path, base_offset or 0 if given is None else given, options)
+    else:
+        msg = f"{path}: {foreign_at(path) or UNKNOWN}"
+        raise UsageError(msg)
+
+
+def _named_findings(path: Path, name: FileName, options: Options) -> Iterator[Finding]:
+    if name.kind in NUMBERED_KINDS and name.digits:
+        yield from findings_of(NumberedName(str(path), name))
+    if name.kind is FileKind.LOG:
+        yield from log_findings(path, name.base_offset, options)
+    elif name.kind in SNAPSHOT_KINDS:
+        yield from metadata_snapshot_findings(path, options)
+    elif name.kind in INDEX_KINDS:
+        index = opened_index(name.kind, path, name.base_offset, options.storage)
+        yield from index_findings(index, _summary_beside(path, name, options), is_active=True)
+    elif name.kind is FileKind.PRODUCER_SNAPSHOT:
+        yield from snapshot_findings(path, name.base_offset, options.storage)
+    else:
+        yield from text_file_findings(path, name.kind)
+
+
+def _summary_beside(path: Path, name: FileName, options: Options) -> LogSummary:
+    """Check the log beside an index; without one, only the order of the index entries can be checked."""
+    beside = segment_file_name(name.base_offset, FileKind.LOG) if name.digits else path.stem + FileKind.LOG.value
+    log = path.with_name(beside)
+    if not log.is_file():
+        return LogSummary(damaged=0)
+    findings = log_findings(log, name.base_offset, replace(options, extent=Extent()))  # only to compare with
+    while True:
+        try:
+            next(findings)
+        except StopIteration as end:
+            summary: LogSummary = end.value
+            return summary
+
+
+# -- verification of a log directory: its partitions, its root files, and whether they agree (chapter 11) -------------
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDirectories:
+    """The log directories of one broker: paths of the partitions in use, by topic and partition."""
+
+    partitions: dict[tuple[str, int], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutTopicIds:
+    """The partition directories of a log directory that lack the ids of their topics, and have to have them."""
+
+    paths: Sequence[Path]
+
+
+class Checkpoints:
+    """The readable offset checkpoints of a log directory.
+
+    Read them before the logs: a running broker appends to the logs in the meantime, so their end offsets only grow.
+    """
+
+    def __init__(self, found: Mapping[FileKind, PartitionOffsets]) -> None:
+        self._found = found
+        self._offsets = {
+            kind: {(entry.topic, entry.partition): entry.offset for entry in checkpoint.entries}
+            for kind, checkpoint in found.items()
+        }
+
+    @classmethod
+    def beside(cls, directory: Path) -> Self:
+        """Read the checkpoints of a directory."""
+        read = {kind: read_partition_offsets(directory / kind.value) for kind in OFFSET_CHECKPOINT_KINDS}
+        return cls({kind: checkpoint for kind, checkpoint in read.items() if checkpoint is not None})
+
+    def of(self, partition: tuple[str, int] | None) -> dict[FileKind, int]:
+        """Return the offset of a partition in each checkpoint; nothing for a directory without a partition in use."""
+        return {kind: offsets[partition] for kind, offsets in self._offsets.items() if partition in offsets}
+
+    def findings(self, log_end_offsets: Mapping[tuple[str, int], int]) -> Iterator[Finding]:
+        """Yield findings about offsets above the log end offsets."""
+        for checkpoint in self._found.values():
+            yield from findings_of(OffsetsAndLogs(checkpoint, log_end_offsets))
+
+
+@checks("SEG-LDR-002")
+def partition_is_held_once(broker: BrokerDirectories) -> Iterator[Problem]:
+    """Report a partition in two log directories; the broker gives copies for other purposes other names."""
+    for (topic, partition), paths in broker.partitions.items():
+        for path in paths[1:]:
+            yield Problem(Location(path), f"{topic}-{partition} in one directory", f"it is also in {paths[0]}")
+
+
+@checks("SEG-LDR-008")
+def topics_have_ids(directories: WithoutTopicIds) -> Iterator[Problem]:
+    """Report partition directories that a broker takes for those of deleted topics."""
+    for error in map(without_topic_id, directories.paths):
+        yield Problem(error.location, error.expected, error.found)
+
+
+def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
+    """Yield all findings about a log directory."""
+    listing = list_log_directory(path)
+    checkpoints = Checkpoints.beside(path)
+    options.extent.files += len(listing.root_files)
+    for error in (*listing.misnamed, *listing.blocked):
+        yield Finding.of_error(error)
+    for kind, root_file in listing.root_files.items():
+        yield from text_file_findings(root_file, kind)
+        if kind is FileKind.BOOTSTRAP_SNAPSHOT:
+            yield from metadata_snapshot_findings(root_file, options)
+    log_end_offsets = {}
+    for partition in listing.partitions:
+        is_in_use, key = not partition.name.state, partition.name.topic_partition
+        log_end_offset = yield from partition_findings(
+            partition.path,
+            options,
+            checkpoints.of(key) if is_in_use else {},
+            is_closed=is_in_use and _is_closed(path, key[0]),
+        )
+        if log_end_offset is not None and is_in_use:
+            log_end_offsets[key] = log_end_offset
+    yield from findings_of(WithoutTopicIds(without_topic_ids(listing)))
+    yield from findings_of(broker_directories([listing]))
+    yield from checkpoints.findings(log_end_offsets)
+
+
+def lone_partition_findings(path: Path, options: Options) -> Iterator[Finding]:
+    """Yield all findings about a partition directory, and about its end offset in the checkpoints of its parent."""
+    name = list_partition(path).name
+    key = None if name is None or name.state else name.topic_partition
+    checkpoints = Checkpoints.beside(path.absolute().parent)
+    is_closed = key is not None and _is_closed(path.absolute().parent, key[0])
+    log_end_offset = yield from partition_findings(path, options, checkpoints.of(key), is_closed=is_closed)
+    if log_end_offset is not None and key is not None:
+        yield from checkpoints.findings({key: log_end_offset})
+
+
+def _is_closed(log_directory: Path, topic: str) -> bool:
+    """Return whether a log counts as closed cleanly; the loader of the metadata log recovers it always."""
+    return topic not in METADATA_TOPICS and (log_directory / FileKind.CLEAN_SHUTDOWN.value).exists()
+
+
+def repeated_partitions(paths: Sequence[Path]) -> Iterator[Finding]:
+    """Yield a finding for each partition that is in several log directories of one broker (SEG-LDR-002).
+
+    Directories whose `meta.properties` name different brokers are not compared with each other. A directory that names
+    no broker is compared with all.
+
+    Args:
+        paths: log directories. `log_directory_findings` reports a partition that is twice in one of them.
+    """
+    nodes = {path: _node_of(path) for path in dict.fromkeys(path.resolve() for path in paths)}
+    brokers: list[int | None] = [*sorted({node for node in nodes.values() if node is not None})]
+    shown = {path.resolve(): path for path in reversed(paths)}
+    for node in brokers or [None]:
+        mates = [shown[path] for path, of in nodes.items() if of in {node, None}]
+        yield from findings_of(_first_of_each([list_log_directory(path) for path in mates]))
+
+
+def _node_of(directory: Path) -> int | None:
+    """Return the id of the broker that a log directory belongs to; None if no readable file names it."""
+    properties = meta_properties_of(directory)
+    return None if properties is None else properties.node_id
+
+
+def _first_of_each(listings: list[LogDirectoryListing]) -> BrokerDirectories:
+    """Return the paths of each partition, one for each log directory."""
+    found: defaultdict[tuple[str, int], dict[int, str]] = defaultdict(dict)
+    for number, listing in enumerate(listings):
+        for partition in listing.partitions:
+            if not partition.name.state:
+                found[partition.name.topic_partition].setdefault(number, str(partition.path))
+    return BrokerDirectories({key: tuple(paths.values()) for key, paths in found.items()})
+
+
+def broker_directories(listings: list[LogDirectoryListing]) -> BrokerDirectories:
+    """Return the partitions in use of several log directories."""
+    found: defaultdict[tuple[str, int], tuple[str, ...]] = defaultdict(tuple)
+    for listing in listings:
+        for partition in listing.partitions:
+            if not partition.name.state:
+                found[partition.name.topic_partition] += (str(partition.path),)
+    return BrokerDirectories(dict(found))

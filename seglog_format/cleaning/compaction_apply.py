@@ -31,8 +31,8 @@ from seglog_format.record_model import CheckpointedOffset
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.opened_segments import opened_segments
-from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.config import DAY_MS
+from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.files import LOCAL_FILES, Rename, Replace, Settle, apply_steps, read_small, write_file
 from seglog_format.storage.planned import Plan, require_unchanged
 

@@ -27,9 +27,9 @@ from seglog_format.record_model import CheckpointedOffset
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.planned_files import read_leader_epochs
-from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.state.producer_state import producers_at_end
+from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.environment import system_clock
 from seglog_format.storage.file_reader import raised_refusals
 from seglog_format.storage.files import LOCAL_FILES, Rename, Replace, Settle, apply_steps

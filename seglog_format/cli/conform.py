@@ -94,7 +94,7 @@ def report_issue(**options: Any) -> None:  # noqa: ANN401 - click's values
     """
     from seglog_conformance.issue_report import issue_report, subject_of, unlisted
 
-    from seglog_format.storage.reports import write_report
+    from seglog_format.storage.new_directory import write_report
 
     rule = normalized(options["rule"])
     testee = one_wanted(options, "a report is about")
@@ -173,7 +173,7 @@ def bugs(**options: Any) -> int:  # noqa: ANN401 - click's values
     from seglog_conformance.environment import suite_version
     from seglog_conformance.registry import Builder
 
-    from seglog_format.storage.reports import write_report
+    from seglog_format.storage.new_directory import write_report
 
     shown = show(
         Builder(options["build"]), _claims([*options["testees"], *map(str, options["directories"])]), load_cases()

@@ -47,7 +47,7 @@ def export(language: str, ops: str, version: str, known: str | None, output: Pat
     from seglog_conformance.language_files import LanguageFileError, language_file
 
     from seglog_format.cli.editions import rules_of
-    from seglog_format.storage.reports import write_report
+    from seglog_format.storage.new_directory import write_report
 
     wanted = _operations(ops)
     cases, _ = chosen(options["patterns"], options["families"], options["case_paths"], with_scale=True)

@@ -177,7 +177,7 @@ def _print_found(found: list[Found]) -> list[Found]:
 def _write_found(found: list[Found], output: Path | None) -> int:
     from seglog_conformance.generated import case_file
 
-    from seglog_format.storage.reports import write_report
+    from seglog_format.storage.new_directory import write_report
 
     if output is not None:
         write_report(output, case_file([one.case for one in found]))

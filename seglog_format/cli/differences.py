@@ -14,7 +14,7 @@ from seglog_format.cli.render_dump import value_text
 from seglog_format.cluster.merged_replicas import united
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines import LineOptions, source_of
-from seglog_format.lines.records import RecordLines
+from seglog_format.lines.logs import RecordLines
 from seglog_format.log.gaps import watch_over
 from seglog_format.model import GREATEST_OFFSET, NO_PARTITION_LEADER_EPOCH, Frame, MissingOffsets
 from seglog_format.recovery.salvage_placement import placed_by_name

@@ -252,7 +252,7 @@ class _Search:
         """Write the batches that hold the records, if that is wanted."""
         from seglog_format.cli.output import count_text
         from seglog_format.doctor.find import batches_at
-        from seglog_format.storage.reports import write_new
+        from seglog_format.storage.new_directory import write_new
 
         if self._output is not None and self._positions:
             write_new(self._output, batches_at(self._positions))

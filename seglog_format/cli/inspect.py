@@ -111,7 +111,7 @@ def _show(inspection: Inspection, depth: int | None, *, as_json: bool) -> None:
 
 def _write_page(inspection: Inspection, path: Path) -> None:
     from seglog_format.cli.render_html import page
-    from seglog_format.storage.reports import write_report
+    from seglog_format.storage.new_directory import write_report
 
     text = page(inspection)
     write_report(path, text)

@@ -15,8 +15,7 @@ from seglog_format.cli.paths import partition_directory_at, segment_files_at
 from seglog_format.cli.render_dump import value_text
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.lines import LineOptions, source_of
-from seglog_format.lines.logs import batch_line
-from seglog_format.lines.records import RecordLines
+from seglog_format.lines.logs import RecordLines, batch_line
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition, open_partition
 from seglog_format.log.trusted_lookup import trusted_position

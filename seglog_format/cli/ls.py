@@ -75,7 +75,7 @@ def _list_segments(
     from seglog_format.cli.render_ls import segment_table
     from seglog_format.cli.summaries import segment_summary
     from seglog_format.engine.choice import Engine, engine_for
-    from seglog_format.engine.chosen import tables_of
+    from seglog_format.engine.columnar import tables_of
     from seglog_format.log.listing import list_partition
     from seglog_format.log.log_sizes import size_of_segments
     from seglog_format.log.scanning import storage_for
@@ -130,7 +130,7 @@ def _list_partitions(path: Path, directory: LogDirectory, engine: str, *, is_lon
     from seglog_format.cli.summaries import partition_summary
     from seglog_format.cli.unreadable import NOTHING_READABLE
     from seglog_format.engine.choice import Engine, engine_for
-    from seglog_format.engine.chosen import tables_of
+    from seglog_format.engine.columnar import tables_of
     from seglog_format.log.listing import PartitionEntry, list_partition
     from seglog_format.log.log_sizes import size_of_segments
     from seglog_format.log.scanning import storage_for

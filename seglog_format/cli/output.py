@@ -95,7 +95,7 @@ def write_json(value: dict[str, Any]) -> None:
 
 def _pieces(value: object) -> Iterator[str]:
     """Yield the JSON text of a value in pieces."""
-    from seglog_format.lines.values import LongBytes, LongList
+    from seglog_format.lines.options import LongBytes, LongList
 
     if isinstance(value, LongBytes):
         yield from value.json_pieces(_encode())

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.cli.output import SHOWN_SIZE, count_text, json_text, printable, time_text
-from seglog_format.lines.values import LongBytes, LongList
+from seglog_format.lines.options import LongBytes, LongList
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seglog_format.checks import Finding
-    from seglog_format.checks.extent import Extent
+    from seglog_format.checks.finding import Extent
 
 COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 

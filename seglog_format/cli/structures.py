@@ -13,9 +13,8 @@ from construct import Array, Bytes, Construct, FormatField, Renamed, SizeofError
 
 from seglog_format import schema
 from seglog_format.field_names import kafka_name
-from seglog_format.schema.fields import Checked, FieldLayout, layout, type_name
-from seglog_format.schema.protocol_parts import CompactLength
-from seglog_format.schema.varint import NullableBytes, UnsignedVarint
+from seglog_format.schema.fields import Checked, FieldLayout, NullableBytes, UnsignedVarint, layout, type_name
+from seglog_format.schema.protocol import CompactLength
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

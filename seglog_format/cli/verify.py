@@ -95,7 +95,7 @@ def command(  # noqa: PLR0913 - an option each
     not here, with the exit status 0. 'seglog tier verify' reads the segments themselves.
     """
     from seglog_format.checks import verify
-    from seglog_format.checks.extent import Extent
+    from seglog_format.checks.finding import Extent
     from seglog_format.engine.choice import Engine, engine_for
     from seglog_format.log.log_sizes import size_of_logs
     from seglog_format.log.path_kind import path_kind
@@ -132,7 +132,7 @@ def command(  # noqa: PLR0913 - an option each
 
 def _across(paths: tuple[Path, ...]) -> Iterator[Finding]:
     """Yield the findings for which several log directories of one broker have to be compared."""
-    from seglog_format.checks.log_directory import repeated_partitions
+    from seglog_format.checks.verify import repeated_partitions
     from seglog_format.log.path_kind import PathKind, path_kind
 
     return repeated_partitions([path for path in paths if path_kind(path) is PathKind.LOG_DIRECTORY])

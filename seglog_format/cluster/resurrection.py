@@ -34,7 +34,7 @@ from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transactions import Transactions, read_on
 from seglog_format.model import INT32_MAX, INT64_MAX, ControlRecordType
 from seglog_format.names import METADATA_TOPIC, TRANSACTION_STATE, FileKind, segment_file_name
-from seglog_format.plans.in_place import recover
+from seglog_format.plans import recover
 from seglog_format.record_model import CheckpointedOffset, EpochStart
 from seglog_format.recovery.apply import RecoveryOptions
 from seglog_format.recovery.losses import replaced_or_hidden

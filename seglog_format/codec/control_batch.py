@@ -14,8 +14,7 @@ from seglog_format.model import (
     ControlRecordType,
 )
 from seglog_format.schema.control_record import KRAFT_VALUES, ControlRecordKey, EndTransactionMarker
-from seglog_format.schema.protocol import declaration
-from seglog_format.schema.protocol_parts import TAGGED_FIELDS
+from seglog_format.schema.protocol import TAGGED_FIELDS, declaration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,18 +1,20 @@
-"""Decoder of control records (chapter 32)."""
+"""Decoders of control records (chapter 32): of keys and end markers by hand, of the values of KRaft by declaration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from seglog_format.codec.decode import decode_marker
-from seglog_format.codec.decoders import decoders_of
+from seglog_format.codec.decoders import ControlReader, decoders_of
 from seglog_format.errors import CorruptRecordError, Location
+from seglog_format.layouts import CONTROL_RECORD_KEY_LAYOUT, END_TRANSACTION_MARKER_LAYOUT
 from seglog_format.model import END_MARKER_TYPES, NO_PRODUCER_ID, ControlRecordType
+from seglog_format.schema.fixed_fields import CONTROL_RECORD_KEY, END_TRANSACTION_MARKER
 
 if TYPE_CHECKING:
-    from seglog_format.codec.decoders import ControlReader
     from seglog_format.model import BatchHeader, Frame
+    from seglog_format.packing import FixedLayout, Packer
     from seglog_format.record_model import ControlRecord, Message, Record
 
 
@@ -24,13 +26,7 @@ EARLY_LEADER_CHANGE_TYPE = 3
 def controls_of(frame: Frame) -> ControlReader:
     """Return the parsers of the control records of an entry."""
     decoders = decoders_of(frame)
-    return _plain_reader() if decoders is None else decoders.controls
-
-
-def _plain_reader() -> ControlReader:
-    from seglog_format.codec.plain.control_records import PLAIN  # noqa: PLC0415 - loaded when one is read
-
-    return PLAIN
+    return PLAIN if decoders is None else decoders.controls
 
 
 def decode_control_record(
@@ -52,7 +48,7 @@ def decode_control_record(
     """
     from seglog_format.record_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
 
-    reader = reader or _plain_reader()
+    reader = reader or PLAIN
     if key is None:
         raise CorruptRecordError(_part(at, "key"), "SEG-CTL-001", expected="version and type", found="null")
     version, type_id = reader.key(key, _part(at, "key"))
@@ -76,7 +72,7 @@ def decode_early_control_record(key: bytes | None, value: bytes | None, at: Loca
     from seglog_format.record_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
     from seglog_format.schema.control_record import EARLY_LEADER_CHANGE  # noqa: PLC0415 - as above
 
-    version, type_id = _plain_reader().key(key or b"", _part(at, "key"))
+    version, type_id = PLAIN.key(key or b"", _part(at, "key"))
     if type_id != EARLY_LEADER_CHANGE_TYPE:
         return ControlRecord(version, type_id, None, {})
     fields = decode_message(EARLY_LEADER_CHANGE, 0, value or b"", _part(at, "value"))
@@ -171,3 +167,58 @@ def marker_in(record: Record | Message, at: Location, reader: ControlReader | No
     epoch = control.fields["coordinatorEpoch"]
     assert isinstance(epoch, int)
     return EndMarker(control.type, epoch, record.timestamp_ms)
+
+
+# -- hand-written parsers of keys of control records and of end markers (chapter 32) ----------------------------------
+
+
+def read_key(key: bytes, at: Location) -> tuple[int, int]:
+    """Return version and type id of a control record.
+
+    Raises:
+        CorruptRecordError: it is cut short, or the version is negative (SEG-CTL-001).
+    """
+    return _versioned(CONTROL_RECORD_KEY, CONTROL_RECORD_KEY_LAYOUT, key, at, "SEG-CTL-001")
+
+
+def read_marker(value: bytes, at: Location) -> tuple[int, int]:
+    """Return version and coordinator epoch of an end marker.
+
+    Raises:
+        CorruptRecordError: it is cut short, or the version is negative (SEG-CTL-004).
+    """
+    return _versioned(END_TRANSACTION_MARKER, END_TRANSACTION_MARKER_LAYOUT, value, at, "SEG-CTL-004")
+
+
+def _versioned(packer: Packer, layout: FixedLayout, data: bytes, at: Location, requirement: str) -> tuple[int, int]:
+    if len(data) < packer.size:
+        _refuse_cut_short(layout, data, at, requirement)
+    version, other = packer.unpack_from(data)
+    if version < 0:
+        _refuse_version(layout, data, at, requirement)
+    return version, other
+
+
+def _refuse_cut_short(layout: FixedLayout, data: bytes, at: Location, requirement: str) -> NoReturn:
+    for name in layout.codes:
+        if layout.end(name) > len(data):
+            found = f"the end after {len(data) - layout.position(name)}"
+            raise CorruptRecordError(_field(layout, name, data, at), requirement, expected="more bytes", found=found)
+        if name == "version":
+            _refuse_version(layout, data, at, requirement)
+    raise AssertionError
+
+
+def _refuse_version(layout: FixedLayout, data: bytes, at: Location, requirement: str) -> None:
+    version = layout.slot("version").read(data)
+    if version < 0:
+        at = _field(layout, "version", data, at)
+        raise CorruptRecordError(at, requirement, expected="a version of 0 or more", found=version)
+
+
+def _field(layout: FixedLayout, name: str, data: bytes, at: Location) -> Location:
+    start = layout.position(name)
+    return at.at(f"{at.field}.{name}" if at.field else name, start, len(data) - start)
+
+
+PLAIN: Final = ControlReader(read_key, read_marker)

@@ -10,8 +10,8 @@ from seglog_format.codec.protocol import decode_message, decode_whole, encode_me
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
 from seglog_format.field_names import kafka_name
 from seglog_format.schema.coordinator_records import CONSUMER_PROTOCOL, COORDINATOR_TOPICS, EMBEDDED, VersionPrefix
-from seglog_format.schema.derived import OLDEST_LINE
 from seglog_format.schema.metadata_records import FRAME_VERSIONS, FRAMED_TOPICS, MetadataFrame
+from seglog_format.schema.protocol import OLDEST_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

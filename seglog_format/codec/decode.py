@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32, crc32c
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress, refuse_large
 from seglog_format.codec.decoders import containers_of, decoders_of
-from seglog_format.codec.entry_size import refuse_large
 from seglog_format.codec.framing import frame_at
 from seglog_format.errors import CorruptRecordError, FormatError, Location, TruncatedError
 from seglog_format.model import (
@@ -125,7 +124,7 @@ def _decode_records(
 ) -> tuple[Record, ...]:
     if (decoders := decoders_of(frame)) is not None:
         return tuple(decoders.records(*records_section(frame, header, at, limit)))
-    from seglog_format.codec.plain.records import decode_records  # noqa: PLC0415 - as above
+    from seglog_format.codec.plain import decode_records  # noqa: PLC0415 - as above
 
     return decode_records(*records_section(frame, header, at, limit), max_parts=max_parts)
 
@@ -199,7 +198,7 @@ def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIM
     stored = bytes(frame.data[RECORD_BATCH_HEADER_SIZE:])
     if (decoders := decoders_of(frame)) is not None:
         return decoders.first_record(stored, unplaced, section)
-    from seglog_format.codec.plain.records import decode_first_record  # noqa: PLC0415 - as above
+    from seglog_format.codec.plain import decode_first_record  # noqa: PLC0415 - as above
 
     return decode_first_record(stored, unplaced, section)
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seglog_format.codec.container_headers import ContainerHeaders
-    from seglog_format.codec.producer_snapshot import DecodedSnapshot
     from seglog_format.codec.record_rules import MessageReader
+    from seglog_format.codec.side_files import DecodedSnapshot
     from seglog_format.errors import Location
     from seglog_format.model import AbortedTxn, BatchHeader, Frame, RecordBatchHeader, Tail
     from seglog_format.packing import Packer
@@ -141,7 +141,7 @@ def decoders_of(carrier: ByteSource | Frame) -> Decoders | None:
 
 def plain_headers() -> ContainerHeaders:
     """Return the plain engine's parsers of the headers of compressed data."""
-    from seglog_format.codec.plain.containers import PLAIN  # noqa: PLC0415 - loaded when compressed data is read
+    from seglog_format.codec.container_headers import PLAIN  # noqa: PLC0415 - loaded when compressed data is read
 
     return PLAIN
 

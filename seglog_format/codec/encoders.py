@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from seglog_format.schema.varint import varint_size
+from seglog_format.schema.fields import varint_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable

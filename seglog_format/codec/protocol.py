@@ -12,8 +12,15 @@ from construct import ConstructError, Struct, Tell
 from seglog_format.codec.parse import parse
 from seglog_format.errors import CorruptRecordError, UsageError
 from seglog_format.schema.fields import SchemaError
-from seglog_format.schema.protocol import SIMPLE_TYPES, ArrayOf, Blob, Structure, declaration
-from seglog_format.schema.protocol_parts import TAGGED_FIELDS, UNKNOWN_TAGGED_FIELDS
+from seglog_format.schema.protocol import (
+    SIMPLE_TYPES,
+    TAGGED_FIELDS,
+    UNKNOWN_TAGGED_FIELDS,
+    ArrayOf,
+    Blob,
+    Structure,
+    declaration,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

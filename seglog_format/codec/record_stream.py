@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast, overload
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, records_section, verify_checksum
 from seglog_format.codec.decoders import decoders_of
-from seglog_format.codec.plain.records import FieldReading, RecordReading
+from seglog_format.codec.plain import FieldReading, RecordReading
 from seglog_format.model import RecordBatchHeader
 from seglog_format.record_model import RecordHeader
 

@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from seglog_format.checks.log_directory import repeated_partitions
-from seglog_format.checks.verify import verify
+from seglog_format.checks.verify import repeated_partitions, verify
 from seglog_format.cluster.cluster import Cluster
 from seglog_format.doctor import starts
 from seglog_format.doctor.sizes import sizes_of

@@ -12,9 +12,8 @@ from seglog_format.codec.decoders import DeclaredBytes
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at
 from seglog_format.codec.record_stream import stream_frame
 from seglog_format.errors import FormatError, Location, UnreadableError, UsageError
-from seglog_format.lines.logs import WantedEntries
+from seglog_format.lines.logs import RecordLines, WantedEntries
 from seglog_format.lines.options import opened
-from seglog_format.lines.records import RecordLines
 from seglog_format.model import CODEC_MASK, ENTRY_PREFIX_SIZE, Frame, TailKind
 from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,

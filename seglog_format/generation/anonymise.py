@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.checkpoints import (
+    decode_clean_shutdown,
     decode_leader_epoch_checkpoint,
+    decode_meta_properties,
     decode_offset_checkpoint,
     decode_partition_metadata,
+    encode_clean_shutdown,
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
     encode_partition_metadata,
 )
 from seglog_format.codec.framing import frame_at
-from seglog_format.codec.plain.side_files import decode_producer_snapshot
-from seglog_format.codec.producer_snapshot import encode_producer_snapshot
-from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, encode_clean_shutdown
+from seglog_format.codec.side_files import decode_producer_snapshot, encode_producer_snapshot
 from seglog_format.errors import FormatError, Location, UnreadableError, UsageError
 from seglog_format.generation.anonymous_entries import EntryReplacer
 from seglog_format.generation.anonymous_messages import VERSION_SIZE, MessageReplacer
@@ -30,9 +31,8 @@ from seglog_format.model import INT32_MAX, INT64_MAX, Tail, TailKind
 from seglog_format.names import METADATA_TOPIC, OFFSET_CHECKPOINT_KINDS, FileKind, parse_file_name
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.schema.text import json_object
-from seglog_format.storage.directory_entries import stays_inside
 from seglog_format.storage.files import LOCAL_FILES
-from seglog_format.storage.log_storage import LOCAL, read_file
+from seglog_format.storage.log_storage import LOCAL, read_file, stays_inside
 from seglog_format.storage.new_directory import all_or_nothing, write_new_file
 
 if TYPE_CHECKING:

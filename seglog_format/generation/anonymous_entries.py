@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32, crc32c
-from seglog_format.codec.compress import compress
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.decode import computed_crc
+from seglog_format.codec.encode import compress
 from seglog_format.errors import FormatError, Location
 from seglog_format.generation.pseudonyms import PLAUSIBLE
 from seglog_format.layouts import MESSAGE_V0_HEADER_LAYOUT, MESSAGE_V1_HEADER_LAYOUT, RECORD_BATCH_HEADER_LAYOUT
 from seglog_format.model import ENTRY_PREFIX_SIZE, BatchHeader, CompressionCodec, Frame, RecordBatchHeader
+from seglog_format.schema.fields import unzigzag
 from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
     BYTES_LENGTH,
@@ -22,7 +23,6 @@ from seglog_format.schema.fixed_fields import (
     RECORD_BATCH_HEADER_SIZE,
     SIZE_POSITION,
 )
-from seglog_format.schema.varint import unzigzag
 
 if TYPE_CHECKING:
     from seglog_format.generation.anonymous_messages import MessageReplacer, Replaced

@@ -13,8 +13,7 @@ from seglog_format.schema.control_record import EARLY_LEADER_CHANGE, KRAFT_VALUE
 from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
 from seglog_format.schema.fixed_fields import CONTROL_RECORD_KEY, END_TRANSACTION_MARKER
 from seglog_format.schema.metadata_records import FRAMED_TOPICS, MetadataFrame
-from seglog_format.schema.protocol import SIMPLE_TYPES, ArrayOf, Blob, Structure, Text
-from seglog_format.schema.protocol_parts import UNKNOWN_TAGGED_FIELDS
+from seglog_format.schema.protocol import SIMPLE_TYPES, UNKNOWN_TAGGED_FIELDS, ArrayOf, Blob, Structure, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

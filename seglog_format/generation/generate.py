@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_format.cleaning.compaction_apply import compact_partition
 from seglog_format.codec.build import MAGIC_2, build_batch, with_timestamps
 from seglog_format.codec.checksum import crc32c
-from seglog_format.codec.columns import encode_columns
 from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.control_record import EndMarker
-from seglog_format.codec.encode import encode_batch
+from seglog_format.codec.encode import encode_batch, encode_columns
 from seglog_format.codec.framing import read_header
 from seglog_format.engine.choice import is_installed
 from seglog_format.errors import Location, UsageError, WriteError, write_errors
@@ -34,10 +33,9 @@ from seglog_format.model import ENTRY_PREFIX_SIZE, TimestampOffset, TimestampTyp
 from seglog_format.names import partition_directory_name
 from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, ENTRY_PREFIX
 from seglog_format.state.config import BrokerGeneration, IndexUnit
-from seglog_format.storage.environment import Environment
+from seglog_format.storage.environment import Environment, UnsyncedFiles
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.new_directory import all_or_nothing
-from seglog_format.storage.unsynced_files import UnsyncedFiles
 from seglog_format.writing.append import Entry, as_follower
 from seglog_format.writing.log_writer import LogWriter
 

@@ -6,8 +6,7 @@ Decompressed content is a block of its own.
 
 from __future__ import annotations
 
-from seglog_format.inspection.fields import Block, Field, Inspection
-from seglog_format.inspection.files import Selection, inspect_file, inspect_pasted
-from seglog_format.inspection.pasted import pasted_bytes
+from seglog_format.inspection.entries import Block, Field, Inspection
+from seglog_format.inspection.files import Selection, inspect_file, inspect_pasted, pasted_bytes
 
 __all__ = ["Block", "Field", "Inspection", "Selection", "inspect_file", "inspect_pasted", "pasted_bytes"]

@@ -1,36 +1,51 @@
-"""The entries of a log with all their fields: batches, messages, and their decompressed content."""
+"""The entries of a log with all their fields, positions and meanings: batches, messages, decompressed content."""
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 from construct import Array, Struct
 
 from seglog_format.codec.compression import decompress
+from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.framing import walk
-from seglog_format.codec.reference.decoders import declared
+from seglog_format.codec.record_rules import record_timestamp
+from seglog_format.codec.reference import declared
 from seglog_format.errors import FormatError, Location, RefusedError
-from seglog_format.inspection.fields import Block, Field, fields_of, mark_groups
-from seglog_format.inspection.notes import RecordNotes, entry_note, time_note
-from seglog_format.model import Frame, RecordBatchHeader, TailKind
+from seglog_format.model import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    CompressionCodec,
+    ControlRecordType,
+    Frame,
+    RecordBatchHeader,
+    TailKind,
+)
 from seglog_format.schema.fields import Doc
 from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_HEADER_SIZE
 from seglog_format.schema.message_set import MESSAGES
 from seglog_format.schema.record import Record as RecordSchema
-from seglog_format.schema.record_batch import (
-    RecordBatchHeader as RecordBatchHeaderSchema,
-)
+from seglog_format.schema.record_batch import RecordBatchHeader as RecordBatchHeaderSchema
 from seglog_format.schema.tracing import Trace, trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from seglog_format.model import BatchHeader, Tail
+    from seglog_format.schema.tracing import Span
     from seglog_format.storage.byte_source import ByteSource, Readable
+
 
 DECLARATIONS: Final = {0: MESSAGES[0], 1: MESSAGES[1], 2: RecordBatchHeaderSchema}
 MAX_PREFIX_SIZE: Final = 1 << 20
@@ -241,3 +256,241 @@ def _add_tail(block: Block, source: ByteSource, tail: Tail) -> None:
     block.fields.append(Field("tail", at, at + tail.size, note=remark, value=""))
     if tail.kind is TailKind.PARTIAL:
         _add_prefix(block, at, source.view(tail.position, tail.position + min(tail.size, MAX_PREFIX_SIZE)))
+
+
+# -- fields with their positions, as a flat list in stored order whose depths form a tree -----------------------------
+
+
+NAME_PART: Final = re.compile(r"\[\d+\]|[^.\[]+")
+
+
+@dataclass(slots=True)
+class Field:
+    """One field, or a group of fields.
+
+    Attributes:
+        name: within its group, such as ``magic`` or ``[3]``.
+        start: position of its first byte in the block.
+        end: position after its last byte; ``start`` for an empty field.
+        depth: nesting level; 0 for the outermost.
+        value: a number, bytes, None for null; an empty string for a group.
+        note: short meaning of the value; may be empty.
+        doc: the schema's documentation; may be empty.
+        requirements: ids of requirements.
+        is_group: whether it contains the deeper fields that follow.
+        failed: whether reading stopped here, or the value is wrong.
+    """
+
+    name: str
+    start: int
+    end: int
+    depth: int = 0
+    value: object = ""
+    note: str = ""
+    doc: str = ""
+    requirements: tuple[str, ...] = ()
+    is_group: bool = False
+    failed: bool = False
+
+
+@dataclass(slots=True)
+class Block:
+    """A range of bytes and its fields.
+
+    Attributes:
+        title: heading.
+        data: the bytes.
+        position: of the first byte in the file; 0 for decompressed bytes.
+        fields: in stored order.
+        problems: reasons why reading stopped, and errors, as sentences with requirement ids.
+        is_derived: whether the bytes were decompressed, so they are not in the file.
+    """
+
+    title: str
+    data: memoryview
+    position: int = 0
+    fields: list[Field] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    is_derived: bool = False
+
+
+@dataclass(slots=True)
+class Inspection:
+    """The blocks to show, and a remark about bytes that are not shown.
+
+    Attributes:
+        title: name of the file.
+        blocks: the selected bytes, each block followed by its decompressed content.
+        remark: the number of bytes not shown, or the way in which the bytes were found; may be empty.
+    """
+
+    title: str
+    blocks: list[Block]
+    remark: str = ""
+
+    @property
+    def problems(self) -> list[str]:
+        """Problems of all blocks."""
+        return [problem for block in self.blocks for problem in block.problems]
+
+
+def fields_of(
+    spans: Iterable[Span], *, shift: int, depth: int, note: Callable[[str, object], str] | None = None
+) -> list[Field]:
+    """Convert the spans of a traced parse to fields; elements of arrays become groups.
+
+    Args:
+        spans: in stored order.
+        shift: position in the block at which the traced structure starts.
+        depth: of the structure's own fields.
+        note: returns the meaning of a value, given the field's dotted name and its value.
+    """
+    tree = _Tree(shift, depth)
+    for span in spans:
+        if isinstance(span.value, list) and not span.value:
+            continue  # an array without elements has no bytes
+        parts = NAME_PART.findall(span.name)
+        tree.open_groups(parts, span)
+        tree.fields.append(
+            Field(
+                name=parts[-1],
+                start=shift + span.start,
+                end=shift + span.end,
+                depth=depth + len(parts) - 1,
+                value="" if isinstance(span.value, list) else span.value,
+                note=note(span.name, span.value) if note and not span.failed else "",
+                doc=str(span.doc),
+                requirements=span.doc.requirements,
+                failed=span.failed,
+            )
+        )
+    mark_groups(tree.fields)
+    return tree.fields
+
+
+def mark_groups(fields: list[Field]) -> None:
+    """Set `is_group` of each field that is followed by a deeper one."""
+    for one, following in pairwise(fields):
+        if following.depth > one.depth:
+            one.is_group = True
+            one.value = ""
+
+
+class _Tree:
+    """Collects fields, and the groups that array elements form."""
+
+    def __init__(self, shift: int, depth: int) -> None:
+        self.shift = shift
+        self.depth = depth
+        self.fields: list[Field] = []
+        self.groups: dict[tuple[str, ...], Field] = {}
+
+    def open_groups(self, parts: list[str], span: Span) -> None:
+        """Add a group for every array element around the field, and extend it over the field."""
+        for level in range(1, len(parts)):
+            path = tuple(parts[:level])
+            if not path[-1].startswith("["):
+                continue
+            if path not in self.groups:
+                start = self.shift + span.start
+                self.groups[path] = Field(path[-1], start, start, self.depth + level - 1, is_group=True)
+                self.fields.append(self.groups[path])
+            group = self.groups[path]
+            group.end = max(group.end, self.shift + span.end)
+            group.failed = group.failed or span.failed
+
+
+# -- short meanings of field values -----------------------------------------------------------------------------------
+
+
+BATCH_FLAGS: Final = {
+    TIMESTAMP_TYPE_BIT: "LogAppendTime",
+    TRANSACTIONAL_BIT: "transactional",
+    CONTROL_BIT: "control",
+    DELETE_HORIZON_BIT: "delete horizon",
+}
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+RECORD_DEPTH: Final = 2
+"""Number of parts in the name of a record's own field, such as ``records[0].key``."""
+
+CONTROL_KEY_SIZE: Final = 4
+
+MESSAGE_FLAGS: Final = {TIMESTAMP_TYPE_BIT: "LogAppendTime"}
+
+
+def entry_note(name: str, value: object, header: BatchHeader, computed_crc: int) -> str:
+    """Return the note on a field of an outermost entry."""
+    if name == "attributes":
+        return attributes_note(header)
+    if name == "crc":
+        return "right" if computed_crc == header.crc else f"WRONG: computed {computed_crc:08x}"
+    if name == "last_offset_delta":
+        return f"last offset {header.last_offset}"
+    return time_note(name, value)
+
+
+def attributes_note(header: BatchHeader) -> str:
+    """Return the codec and the flags that are set."""
+    flags = BATCH_FLAGS if isinstance(header, RecordBatchHeader) else MESSAGE_FLAGS if header.magic else {}
+    names = [codec_note(header.codec_id), *(flag for bit, flag in flags.items() if header.attributes & bit)]
+    if header.unknown_attribute_bits:
+        names.append(f"undefined bits {header.unknown_attribute_bits:#x}")
+    return ", ".join(names)
+
+
+def codec_note(codec_id: int) -> str:
+    """Return the codec's name, or a text that the codec is undefined."""
+    try:
+        codec = CompressionCodec(codec_id & CODEC_MASK)
+    except ValueError:
+        return f"undefined codec {codec_id}"
+    return codec.label if codec else "no compression"
+
+
+def time_note(name: str, value: object) -> str:
+    """Return the date and time in a field named ``..._ms``."""
+    if not name.endswith("_ms") or not isinstance(value, int):
+        return ""
+    if value == NO_TIMESTAMP:
+        return "none"
+    try:
+        moment = EPOCH + timedelta(milliseconds=value)
+    except OverflowError:
+        return "a time that no calendar has"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class RecordNotes:
+    """Notes on the fields of a batch's records, in order."""
+
+    def __init__(self, header: RecordBatchHeader) -> None:
+        self.header = header
+        self.key: bytes | None = None
+
+    def __call__(self, name: str, value: object) -> str:
+        """Return the note on one field, by its dotted name."""
+        parts = name.split(".")
+        field = parts[-1]
+        if field == "offset_delta" and isinstance(value, int):
+            return f"offset {self.header.base_offset + value}"
+        if field == "timestamp_delta" and isinstance(value, int):
+            return time_note("timestamp_ms", record_timestamp(self.header, value))
+        if self.header.is_control and len(parts) == RECORD_DEPTH and (value is None or isinstance(value, bytes)):
+            return self._control(field, value)
+        return ""
+
+    def _control(self, field: str, value: bytes | None) -> str:
+        if field == "key":
+            self.key = value
+            return control_type_name(value or b"")
+        try:
+            control = decode_control_record(self.key, value, Location())
+        except FormatError as problem:
+            return f"expected {problem.expected}"
+        return ", ".join(f"{name} {value}" for name, value in control.fields.items())
+
+
+def control_type_name(key: bytes) -> str:
+    """Return the name of a control record's type, such as ``COMMIT``, by its key; empty if the type is unknown."""
+    number = int.from_bytes(key[2:4], signed=True) if len(key) >= CONTROL_KEY_SIZE else -1
+    return ControlRecordType(number).name if number in set(ControlRecordType) else ""

@@ -14,7 +14,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from seglog_format.codec.encode import encode_batch
-from seglog_format.codec.producer_snapshot import encode_producer_snapshot
+from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.model import (
     CONTROL_BIT,

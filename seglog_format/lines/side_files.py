@@ -6,8 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import FormatError, UnreadableError
+from seglog_format.lines.options import list_of
 from seglog_format.lines.sources import SourceKind
-from seglog_format.lines.values import list_of
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.storage.byte_source import source_of

@@ -18,8 +18,7 @@ from seglog_format.log.path_kind import is_log_directory, partition_name
 from seglog_format.model import GREATEST_OFFSET
 from seglog_format.names import FIXED_NAMES, TEMPORARY_SUFFIXES, FileKind, parse_file_name, segment_file_name
 from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
-from seglog_format.storage.directory_entries import stays_inside
-from seglog_format.storage.log_storage import LOCAL
+from seglog_format.storage.log_storage import LOCAL, stays_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

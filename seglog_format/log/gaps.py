@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from seglog_format.codec.plain.checkpoints import simple_epochs
+from seglog_format.codec.simple_checkpoints import simple_epochs
 from seglog_format.errors import CorruptRecordError, FormatError, Location, MissingOffsetsWarning, SeglogError
 from seglog_format.log.entry_table import DISORDER
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable

@@ -340,6 +340,6 @@ def _decoder_of(source: ByteSource) -> Callable[[memoryview, Location], tuple[Ab
     decoders = decoders_of(source)
     if decoders is not None:
         return decoders.transaction_index
-    from seglog_format.codec.plain.side_files import decode_transaction_index  # noqa: PLC0415 - loaded with the first
+    from seglog_format.codec.side_files import decode_transaction_index  # noqa: PLC0415 - loaded with the first
 
     return decode_transaction_index

@@ -33,9 +33,8 @@ from seglog_format.names import (
     parse_partition_directory,
     printable,
 )
-from seglog_format.storage.directory_entries import SkippedEntry, scan_directory
 from seglog_format.storage.file_reader import note_refusals
-from seglog_format.storage.log_storage import LOCAL
+from seglog_format.storage.log_storage import LOCAL, SkippedEntry, scan_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.plain.checkpoints import simple_offsets
+from seglog_format.codec.simple_checkpoints import simple_offsets
 from seglog_format.errors import Location, SeglogError
 from seglog_format.storage.log_storage import LOCAL, read_file
 

@@ -27,16 +27,14 @@ from seglog_format.names import (
     segment_file_name,
 )
 from seglog_format.object_names import parse_object_name
-from seglog_format.storage.directory_entries import scan_directory
-from seglog_format.storage.log_storage import LOCAL
+from seglog_format.storage.log_storage import LOCAL, scan_directory
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
     from seglog_format.names import PartitionDirectoryName
-    from seglog_format.storage.directory_entries import DirectoryEntries
-    from seglog_format.storage.log_storage import LogStorage
+    from seglog_format.storage.log_storage import DirectoryEntries, LogStorage
 
 ROOT_KINDS: Final = (LOG_DIRECTORY_KINDS | {FileKind.BOOTSTRAP_SNAPSHOT}) - {FileKind.LOCK}
 """Kinds of files that only a log directory has; not the lock file, because other programs also use ``.lock``."""

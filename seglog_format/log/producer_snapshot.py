@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from seglog_format.codec.decoders import decoders_of
-from seglog_format.codec.plain.side_files import decode_producer_snapshot
+from seglog_format.codec.side_files import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location
 from seglog_format.names import parse_file_name
 from seglog_format.storage.byte_source import MemoryBytes

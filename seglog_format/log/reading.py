@@ -404,13 +404,13 @@ class SoundBatch(NamedTuple):
 
     def record(self, offset: int) -> Record:
         """Return the record at an offset that the batch has."""
-        from seglog_format.codec.plain.records import decode_record_of_sound_batch  # noqa: PLC0415 - loaded with the first
+        from seglog_format.codec.plain import decode_record_of_sound_batch  # noqa: PLC0415 - loaded with the first
 
         return decode_record_of_sound_batch(self.data, self.header, offset - self.header.base_offset)
 
     def timestamps(self) -> Iterator[TimestampOffset]:
         """Yield timestamp and offset of each record."""
-        from seglog_format.codec.plain.records import timestamps_of_sound_batch  # noqa: PLC0415 - as above
+        from seglog_format.codec.plain import timestamps_of_sound_batch  # noqa: PLC0415 - as above
 
         return timestamps_of_sound_batch(self.data, self.header)
 

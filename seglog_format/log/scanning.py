@@ -424,7 +424,7 @@ def storage_for(engine: Engine, storage: LogStorage = LOCAL) -> LogStorage:
     """
     if engine is not Engine.REFERENCE:
         return storage
-    from seglog_format.codec.reference.decoders import DeclaredStorage  # noqa: PLC0415 - loads the declarations
+    from seglog_format.codec.reference import DeclaredStorage  # noqa: PLC0415 - loads the declarations
 
     return DeclaredStorage(storage)
 
@@ -439,6 +439,6 @@ def bytes_for(engine: Engine, data: Buffer, path: str = "") -> ByteSource:
     """
     if engine is not Engine.REFERENCE:
         return MemoryBytes(data, path)
-    from seglog_format.codec.reference.decoders import declared  # noqa: PLC0415 - as above
+    from seglog_format.codec.reference import declared  # noqa: PLC0415 - as above
 
     return declared(data, path)

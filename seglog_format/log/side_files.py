@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_partition_metadata
-from seglog_format.codec.properties import decode_meta_properties
+from seglog_format.codec.checkpoints import (
+    decode_leader_epoch_checkpoint,
+    decode_meta_properties,
+    decode_partition_metadata,
+)
 from seglog_format.errors import Location, SeglogError
 from seglog_format.names import FileKind
 from seglog_format.storage.file_bytes import read_whole

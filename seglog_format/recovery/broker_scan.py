@@ -36,7 +36,7 @@ from seglog_format.storage.byte_source import source_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seglog_format.engine.protocols import IndexedLog
+    from seglog_format.engine.columnar import IndexedLog
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import AbortedTxn
     from seglog_format.recovery.entry_walk import WalkedEntry

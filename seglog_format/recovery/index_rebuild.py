@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.codec.framing import is_zero
 from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.engine.chosen import kernels_of
+from seglog_format.engine.columnar import kernels_of
 from seglog_format.errors import FormatError
 from seglog_format.log.entry_table import in_order
 from seglog_format.log.log_sizes import size_of_segments
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
     from pathlib import Path
 
-    from seglog_format.engine.protocols import RecoveryKernels
+    from seglog_format.engine.columnar import RecoveryKernels
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions

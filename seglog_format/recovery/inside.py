@@ -6,7 +6,7 @@ To recover a partition, call `seglog_format.recover` instead.
 from __future__ import annotations
 
 from seglog_format.codec.control_record import EndMarker, end_marker_of
-from seglog_format.engine.protocols import RecoveryKernels
+from seglog_format.engine.columnar import RecoveryKernels
 from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan, broker_scan_from
 from seglog_format.recovery.entry_walk import indexed_rows, recoverable_frames
 from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of

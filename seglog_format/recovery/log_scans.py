@@ -30,7 +30,7 @@ from seglog_format.recovery.segment_scan import Remark, SegmentScan, SegmentScan
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seglog_format.engine.protocols import IndexedLog, RecoveryKernels
+    from seglog_format.engine.columnar import IndexedLog, RecoveryKernels
     from seglog_format.log.listing import NamedFile
     from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.log.segment import LogSegment

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.salvage_by_content import PlacedPart
     from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.storage.byte_source import SourceFile
-    from seglog_format.storage.directory_entries import DirectoryEntries
-    from seglog_format.storage.log_storage import LogStorage, SizeCheck
+    from seglog_format.storage.log_storage import DirectoryEntries, LogStorage, SizeCheck
 
 SALVAGED: Final = "salvaged"
 """Name of the directory, which does not exist, in the paths of segments that are put together."""

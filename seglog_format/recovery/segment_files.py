@@ -20,7 +20,7 @@ from seglog_format.storage.byte_source import FirstBytes, source_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seglog_format.engine.protocols import IndexedLog, RecoveryKernels
+    from seglog_format.engine.columnar import IndexedLog, RecoveryKernels
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn, BatchHeader
     from seglog_format.storage.byte_source import Readable

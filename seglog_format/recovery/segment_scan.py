@@ -19,7 +19,7 @@ from seglog_format.recovery.entry_walk import walk_entries
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
-    from seglog_format.engine.protocols import RecoveryKernels, SoundEntries
+    from seglog_format.engine.columnar import RecoveryKernels, SoundEntries
     from seglog_format.model import Frame
     from seglog_format.recovery.entry_walk import WalkedEntry
     from seglog_format.storage.byte_source import ByteSource, Readable

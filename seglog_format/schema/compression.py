@@ -27,7 +27,8 @@ from construct import (
     this,
 )
 
-from seglog_format.schema.compression_rules import (
+from seglog_format.schema.fields import Checked, Doc
+from seglog_format.schema.fixed_fields import (
     GZIP_DEFLATE,
     GZIP_HEADER_SIZE,
     GZIP_MAGIC,
@@ -48,7 +49,6 @@ from seglog_format.schema.compression_rules import (
     lz4_flags_are_legal,
     zstd_content_size_size,
 )
-from seglog_format.schema.fields import Checked, Doc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from construct import Int16sb, Int32sb, Struct
 
-from seglog_format.schema.derived import message, rows
 from seglog_format.schema.fields import Checked, Doc
-from seglog_format.schema.protocol import MessageDefinition, declaration
+from seglog_format.schema.protocol import MessageDefinition, declaration, message, rows
 
 if TYPE_CHECKING:
     from construct import Construct

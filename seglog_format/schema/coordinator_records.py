@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from construct import Int16sb, Struct
 
 from seglog_format.names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from seglog_format.schema.derived import lower_camel, message, rows
 from seglog_format.schema.fields import Doc
+from seglog_format.schema.protocol import lower_camel, message, rows
 
 if TYPE_CHECKING:
     from seglog_format.schema.protocol import MessageDefinition

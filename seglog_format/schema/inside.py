@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from seglog_format.schema.control_record import KRAFT_VALUES
 from seglog_format.schema.coordinator_records import CODES, CONSUMER_PROTOCOL, COORDINATOR_TOPICS
-from seglog_format.schema.derived import message, rows
 from seglog_format.schema.fields import FORMAT_TYPES, Checked, type_name
 from seglog_format.schema.metadata_records import FRAMED_TOPICS
-from seglog_format.schema.protocol import MessageDefinition, declaration
-from seglog_format.schema.protocol_parts import TAGGED_FIELDS
+from seglog_format.schema.protocol import TAGGED_FIELDS, MessageDefinition, declaration, message, rows
 
 __all__ = [
     "CODES",

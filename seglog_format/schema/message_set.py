@@ -6,8 +6,7 @@ outermost message and one inside a wrapper have the same layout; only the base o
 
 from construct import Int8sb, Int32sb, Int32ub, Int64sb, Struct
 
-from seglog_format.schema.fields import Doc
-from seglog_format.schema.varint import NullableBytes
+from seglog_format.schema.fields import Doc, NullableBytes
 
 _OFFSET = (
     "offset"

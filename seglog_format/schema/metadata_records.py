@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from construct import Struct, Tell
 
 from seglog_format.names import METADATA_TOPIC, REMOTE_LOG_METADATA_TOPIC
-from seglog_format.schema.derived import message, rows, upper_snake
-from seglog_format.schema.fields import Doc
-from seglog_format.schema.varint import UnsignedVarint32
+from seglog_format.schema.fields import Doc, UnsignedVarint32
+from seglog_format.schema.protocol import message, rows, upper_snake
 
 if TYPE_CHECKING:
     from seglog_format.schema.protocol import MessageDefinition

@@ -4,8 +4,7 @@ from functools import partial
 
 from construct import Array, Int8sb, Struct, Tell, this
 
-from seglog_format.schema.fields import Checked, Doc
-from seglog_format.schema.varint import NullableBytes, Varint32, Varint64
+from seglog_format.schema.fields import Checked, Doc, NullableBytes, Varint32, Varint64
 
 _doc = partial(Doc, since="0.11.0")
 

@@ -19,7 +19,7 @@ from seglog_format.names import parse_partition_directory, partition_directory_n
 from seglog_format.serve.fetched import Source
 from seglog_format.serve.served_partition import ServedPartition
 from seglog_format.serve.topics import PartitionPaths, Topic
-from seglog_format.storage.directory_entries import stays_inside
+from seglog_format.storage.log_storage import stays_inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

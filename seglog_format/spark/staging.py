@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seglog_format.codec.columns import encode_columns
+from seglog_format.codec.encode import encode_columns
 from seglog_format.errors import UsageError
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP
 from seglog_format.names import FileKind, partition_directory_name, require_written_directory, segment_file_name

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.control_record import end_marker_of
-from seglog_format.codec.producer_snapshot import encode_producer_snapshot
+from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.errors import AppendError, Location, SequenceError
 from seglog_format.log.producer_snapshot import newest_readable_snapshot
 from seglog_format.model import (

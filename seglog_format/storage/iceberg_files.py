@@ -9,7 +9,7 @@ from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
 from seglog_format.errors import write_errors
 from seglog_format.storage.files import LOCAL_FILES
-from seglog_format.storage.output_store import COPY_SIZE, StoredOutput
+from seglog_format.storage.output_directory import COPY_SIZE, StoredOutput
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

@@ -1,4 +1,4 @@
-"""Writers of files into an empty directory."""
+"""Writers of files into an empty directory, and of one file to a path that the user chose."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ import tempfile
 from contextlib import closing, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.names import MAX_NAME_SIZE, printable
-from seglog_format.storage.files import LOCAL_FILES, TEMPORARY_SUFFIX, FileHandle, Files, rename_to_new
-
-if sys.platform != "win32":
-    import fcntl
+from seglog_format.storage.files import LOCAL_FILES, TEMPORARY_SUFFIX, FileHandle, Files, rename_to_new, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from seglog_format.storage.byte_source import Buffer
+
+
+if sys.platform != "win32":
+    import fcntl
 
 STAGING_PREFIX: Final = ".seglog-"
 MAX_OF_A_NAME: Final = 40
@@ -244,6 +246,64 @@ def write_new_file(directory: Path, name: str, pieces: Iterable[Buffer], files: 
 def _created(path: Path, files: Files) -> FileHandle:
     try:
         return files.create_new(path)
+    except FileExistsError as error:
+        msg = f"{path} is there already"
+        raise UsageError(msg) from error
+
+
+# -- atomic writing of a file to a path that the user chose -----------------------------------------------------------
+
+
+LONGEST: Final = 50
+"""Maximum number of characters of a file's name that are used in the name of its temporary file."""
+
+
+def write_report(path: Path, data: str | Buffer) -> None:
+    """Write a file, and missing directories above it; replace an existing file atomically.
+
+    Args:
+        path: of the file. A device or pipe is written to directly; a link keeps its target.
+        data: the content; text becomes UTF-8.
+
+    Raises:
+        WriteError: writing failed; an existing file is unchanged.
+    """
+    content = data.encode() if isinstance(data, str) else data
+    with write_errors("writing"):
+        target = path.resolve()
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_bytes(content)
+            return
+        temporary = target.with_name(f".{target.name[:LONGEST]}-{token_hex(4)}{TEMPORARY_SUFFIX}")
+        with directories_for(target.parent):
+            replace_file(LOCAL_FILES, target, content, temporary)
+
+
+def write_new(path: Path, pieces: Iterable[Buffer]) -> None:
+    """Write a new file, and missing directories above it; it appears with its whole content, or not at all.
+
+    Args:
+        path: of the file.
+        pieces: the content.
+
+    Raises:
+        UsageError: the path exists.
+        WriteError: writing failed.
+    """
+    temporary = path.with_name(f"{STAGING_PREFIX}{token_hex(4)}{TEMPORARY_SUFFIX}")
+    with directories_for(path.parent):
+        try:
+            write_new_file(path.parent, temporary.name, pieces)
+            with write_errors("writing"):
+                _give_name(temporary, path)
+                LOCAL_FILES.fsync_directory(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _give_name(temporary: Path, path: Path) -> None:
+    try:
+        rename_to_new(temporary, path)
     except FileExistsError as error:
         msg = f"{path} is there already"
         raise UsageError(msg) from error

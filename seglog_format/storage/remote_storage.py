@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.arguments import Closing
 from seglog_format.errors import UsageError
 from seglog_format.storage.byte_source import Window
-from seglog_format.storage.directory_entries import DirectoryEntries
-from seglog_format.storage.log_storage import FileStatus
+from seglog_format.storage.log_storage import DirectoryEntries, FileStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

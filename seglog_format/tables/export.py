@@ -13,8 +13,7 @@ from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.errors import UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.storage.object_store import is_address
-from seglog_format.storage.output_directory import OutputDirectory
-from seglog_format.storage.output_store import OutputStore
+from seglog_format.storage.output_directory import OutputDirectory, OutputStore
 from seglog_format.tables.export_run import DEFAULT_FILE_SIZE, ExportOptions, opened_export
 from seglog_format.tables.schema_topic import beside, forms_of, read_schemas
 from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, Choice, TableSettings

@@ -9,8 +9,7 @@ from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.storage.byte_source import Window
-from seglog_format.storage.directory_entries import DirectoryEntries
-from seglog_format.storage.log_storage import FileStatus
+from seglog_format.storage.log_storage import DirectoryEntries, FileStatus
 from seglog_format.tier.stored_segment import MemoryFile
 
 if TYPE_CHECKING:

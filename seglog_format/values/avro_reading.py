@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.schema.varint import unsigned_varint, zigzag
+from seglog_format.schema.fields import unsigned_varint, zigzag
 from seglog_format.values.avro_bytes import (
     DOUBLE,
     FLOAT,

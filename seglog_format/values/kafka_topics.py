@@ -10,9 +10,8 @@ import pyarrow as pa
 from seglog_format.codec.coordinator_records import decode_coordinator_record, decode_metadata_record
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
-from seglog_format.schema.derived import table
 from seglog_format.schema.metadata_records import FRAMED_TOPICS
-from seglog_format.schema.protocol import SIMPLE_TYPES, ArrayOf, Structure
+from seglog_format.schema.protocol import SIMPLE_TYPES, ArrayOf, Structure, table
 from seglog_format.values.shape import WORK, Shape, list_of, struct_of
 from seglog_format.values.undecoded import UndecodedError
 

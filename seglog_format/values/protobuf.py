@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from seglog_format.errors import UsageError
-from seglog_format.storage.protoc import compiled
+from seglog_format.storage.child_processes import compiled
 from seglog_format.values.schemas import TYPED
 from seglog_format.values.shape import MAX_DEPTH, WORK, Shape, Visits, fields_of, list_of, text_of
 from seglog_format.values.times import PROTOBUF_TIMES

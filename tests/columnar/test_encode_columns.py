@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seglog_format.codec.build import build_batch, new_record
-from seglog_format.codec.columns import encode_columns
-from seglog_format.codec.encode import encode_batch
+from seglog_format.codec.encode import encode_batch, encode_columns
 from seglog_format.columnar.encode import BatchFields, encode
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition

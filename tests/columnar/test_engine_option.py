@@ -18,7 +18,7 @@ from helpers.support import authentic
 
 from proofs.fuzz.random_logs import random_log
 from seglog_format.checks import verify
-from seglog_format.checks.extent import Extent
+from seglog_format.checks.finding import Extent
 from seglog_format.cli.main import run
 from seglog_format.cli.paths import segment_files_at
 from seglog_format.cli.summaries import segment_summary

@@ -35,7 +35,7 @@ from seglog_format.state.index_build import IndexedOffset
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.engine.protocols import RecoveryKernels
+    from seglog_format.engine.columnar import RecoveryKernels
 
 KERNELS = ColumnarRecovery()
 SETTINGS = [IndexSettings(0), IndexSettings(200), IndexSettings(100, IndexedOffset.FIRST)]

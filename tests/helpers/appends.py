@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from helpers.batches import batch, record
 from helpers.spec_examples import examples
-from seglog_format.codec.plain.side_files import decode_producer_snapshot
+from seglog_format.codec.side_files import decode_producer_snapshot
 from seglog_format.errors import Location
 from seglog_format.state.config import LogConfig
 from seglog_format.storage.environment import Environment

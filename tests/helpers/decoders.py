@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seglog_format.codec import decode, framing
-from seglog_format.codec.reference.decoders import declared
+from seglog_format.codec.reference import declared
 from seglog_format.errors import FormatError, Location
 
 if TYPE_CHECKING:

@@ -116,7 +116,7 @@ def read_indexes() -> bool:
 
 
 def read_transaction_index() -> bool:
-    from seglog_format.codec.plain.side_files import decode_transaction_index
+    from seglog_format.codec.side_files import decode_transaction_index
     from seglog_format.errors import Location
     from seglog_format.model import AbortedTxn
 
@@ -124,7 +124,7 @@ def read_transaction_index() -> bool:
 
 
 def read_snapshot() -> bool:
-    from seglog_format.codec.plain.side_files import decode_producer_snapshot
+    from seglog_format.codec.side_files import decode_producer_snapshot
     from seglog_format.errors import Location
     from seglog_format.record_model import ProducerStateEntry
 
@@ -143,7 +143,7 @@ def read_control_record() -> bool:
 
 def reference_reads_control_record() -> bool:
     from seglog_format.codec.control_record import decode_control_record
-    from seglog_format.codec.reference.decoders import CONTROLS as READER
+    from seglog_format.codec.reference import CONTROLS as READER
     from seglog_format.errors import Location
     from seglog_format.model import ControlRecordType
     from seglog_format.record_model import ControlRecord
@@ -163,7 +163,7 @@ def write_control_record() -> bool:
 
 def reference_reads_entries() -> bool:
     from seglog_format.codec.decode import decode_first
-    from seglog_format.codec.reference.decoders import declared
+    from seglog_format.codec.reference import declared
     from seglog_format.errors import Location
     from seglog_format.model import MessageHeader, RecordBatchHeader
 
@@ -180,7 +180,7 @@ def reference_reads_entries() -> bool:
 
 
 def reference_reads_side_files() -> bool:
-    from seglog_format.codec.reference.decoders import declared
+    from seglog_format.codec.reference import declared
     from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
     from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
@@ -263,7 +263,7 @@ def write_log() -> bool:
 
 
 def write_snapshot() -> bool:
-    from seglog_format.codec.producer_snapshot import encode_producer_snapshot
+    from seglog_format.codec.side_files import encode_producer_snapshot
     from seglog_format.record_model import ProducerStateEntry
 
     return encode_producer_snapshot([ProducerStateEntry(*SNAPSHOT_FIELDS)]) == SNAPSHOT
@@ -271,7 +271,7 @@ def write_snapshot() -> bool:
 
 def reference_writes_entries() -> bool:
     from seglog_format import Engine, encode_batch
-    from seglog_format.codec.reference.building import encode_message
+    from seglog_format.codec.reference import encode_message
     from seglog_format.model import MessageHeader, RecordBatchHeader
     from seglog_format.types import RecordBatch
 
@@ -281,7 +281,7 @@ def reference_writes_entries() -> bool:
 
 
 def reference_writes_slots() -> bool:
-    from seglog_format.codec.reference.decoders import slots
+    from seglog_format.codec.reference import slots
     from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 
     offset, time, aborted = slots(OFFSET_INDEX_ENTRY), slots(TIME_INDEX_ENTRY), slots(TRANSACTION_INDEX_ENTRY)
@@ -293,7 +293,7 @@ def reference_writes_slots() -> bool:
 
 
 def reference_writes_snapshot() -> bool:
-    from seglog_format.codec.reference.building import encode_producer_snapshot
+    from seglog_format.codec.reference import encode_producer_snapshot
     from seglog_format.record_model import ProducerStateEntry
 
     return encode_producer_snapshot([ProducerStateEntry(*SNAPSHOT_FIELDS)]) == SNAPSHOT

@@ -14,13 +14,12 @@ from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, decode_unverified
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
-from seglog_format.codec.reference.decoders import declared
+from seglog_format.codec.reference import declared
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location, UsageError
-from seglog_format.lines.logs import batch_line
+from seglog_format.lines.logs import RecordLines, batch_line
 from seglog_format.lines.options import LineOptions
 from seglog_format.lines.rebuild import LineReader, rebuilt_batch
-from seglog_format.lines.records import RecordLines
 from seglog_format.lines.sources import Source, SourceKind
 from seglog_format.log.scanning import bytes_for
 from seglog_format.log.transactions import Transactions

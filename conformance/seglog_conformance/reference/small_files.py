@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.reference.wire import rejection, wire
 from seglog_format.codec.checkpoints import (
+    decode_clean_shutdown,
     decode_leader_epoch_checkpoint,
+    decode_meta_properties,
     decode_offset_checkpoint,
     decode_partition_metadata,
+    decode_quorum_state,
 )
-from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.lines.side_files import (
     offset_index_lines,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, PIECE_SIZE, inside
 from seglog_format.errors import CorruptRecordError
-from seglog_format.schema.compression_rules import (
+from seglog_format.schema.fixed_fields import (
     GZIP_COMMENT,
     GZIP_EXTRA,
     GZIP_HEADER_CHECKSUM,

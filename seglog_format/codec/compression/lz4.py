@@ -9,7 +9,7 @@ import xxhash
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, inside
 from seglog_format.errors import CorruptRecordError
-from seglog_format.schema.compression_rules import (
+from seglog_format.schema.fixed_fields import (
     LZ4_BLOCK_CHECKSUM,
     LZ4_BLOCK_HEADER_SIZE,
     LZ4_CONTENT_CHECKSUM,

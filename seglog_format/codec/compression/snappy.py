@@ -8,7 +8,7 @@ import cramjam
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, inside
 from seglog_format.errors import CorruptRecordError
-from seglog_format.schema.compression_rules import XERIAL_BLOCK_SIZE, XERIAL_HEADER_SIZE
+from seglog_format.schema.fixed_fields import XERIAL_BLOCK_SIZE, XERIAL_HEADER_SIZE
 
 if TYPE_CHECKING:
     from seglog_format.codec.compression.output import Output

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, PIECE_SIZE, inside
 from seglog_format.errors import CorruptRecordError
-from seglog_format.schema.compression_rules import (
+from seglog_format.schema.fixed_fields import (
     ZSTD_BLOCK_HEADER_SIZE,
     ZSTD_CHECKSUM,
     ZSTD_LAST_BLOCK,

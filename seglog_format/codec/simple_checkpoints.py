@@ -1,4 +1,7 @@
-"""Fast parsers for checkpoints as brokers write them; callers parse any other content with the declared schema."""
+"""Fast parsers for checkpoints as brokers write them; callers parse any other content with the declared schema.
+
+They load nothing, since every list of a log directory reads checkpoints.
+"""
 
 from __future__ import annotations
 

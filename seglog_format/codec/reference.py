@@ -1,18 +1,31 @@
-"""All decoders by declaration, and bytes and files that carry them, for the reference engine."""
+"""The reference engine: all decoders and encoders by the declarations in `seglog_format.schema`, beside `spec/`.
+
+They are slow. Tests compare the fast ones with them: model objects, bytes and errors must be the same.
+"""
 
 from __future__ import annotations
 
 import io
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from construct import Array, Struct
+from crcmod import mkCrcFun
 
+from seglog_format.codec.checksum import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL
 from seglog_format.codec.container_headers import ContainerHeaders, GzipTrailer, Lz4Header, ZstdHeader
-from seglog_format.codec.decoders import ControlReader, DeclaredBytes, DeclaredFile, Decoders
+from seglog_format.codec.decoders import ControlReader, DeclaredBytes, DeclaredFile, DeclaredFrame, Decoders
+from seglog_format.codec.encoders import Encoders, body_size
+from seglog_format.codec.framing import (
+    MAX_TRAILING_SIZE,
+    MIN_ENTRY_SIZE,
+    check_header_size,
+    check_magic,
+    short_tail,
+    tail_of_size,
+)
 from seglog_format.codec.index_entries import check_transaction_version
 from seglog_format.codec.parse import explain, parse
-from seglog_format.codec.producer_snapshot import DecodedSnapshot, check_count, check_size, check_version, require_crc
 from seglog_format.codec.record_rules import (
     MessageReader,
     StoredMessage,
@@ -25,9 +38,16 @@ from seglog_format.codec.record_rules import (
     require_more,
     require_size,
 )
-from seglog_format.codec.reference.checksum import computed_crc, crc32, crc32c
-from seglog_format.codec.reference.framing import frame_at, model_of, whole_frame
-from seglog_format.model import AbortedTxn, MessageHeader
+from seglog_format.codec.side_files import (
+    PRODUCER_SNAPSHOT_VERSION,
+    DecodedSnapshot,
+    check_count,
+    check_size,
+    check_version,
+    require_crc,
+)
+from seglog_format.errors import Location
+from seglog_format.model import ENTRY_PREFIX_SIZE, AbortedTxn, BatchHeader, MessageHeader, RecordBatchHeader
 from seglog_format.record_model import ProducerStateEntry, Record, RecordHeader
 from seglog_format.schema.compression import (
     GzipMemberHeader,
@@ -40,31 +60,127 @@ from seglog_format.schema.compression import (
     ZstdFrameHeader,
     ZstdSkippableHeader,
 )
-from seglog_format.schema.compression_rules import XERIAL_MAGIC, ZSTD_BLOCK_HEADER_SIZE
 from seglog_format.schema.control_record import ControlRecordKey, EndTransactionMarker
 from seglog_format.schema.fields import CONSTRUCT_ERRORS, position_of
-from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
-from seglog_format.schema.message_set import MESSAGES, MessageV0
+from seglog_format.schema.fixed_fields import (
+    OFFSET_INDEX_ENTRY,
+    TIME_INDEX_ENTRY,
+    TRANSACTION_INDEX_ENTRY,
+    XERIAL_MAGIC,
+    ZSTD_BLOCK_HEADER_SIZE,
+)
+from seglog_format.schema.message_set import MESSAGES, MessageV0, MessageV0Header, MessageV1Header
 from seglog_format.schema.offset_index import OffsetIndexEntry
-from seglog_format.schema.producer_snapshot import ProducerSnapshotHeader
+from seglog_format.schema.producer_snapshot import ProducerSnapshot, ProducerSnapshotHeader
 from seglog_format.schema.producer_snapshot import ProducerStateEntry as ProducerStateEntrySchema
 from seglog_format.schema.record import Record as RecordSchema
 from seglog_format.schema.record_batch import EntryPrefix
+from seglog_format.schema.record_batch import RecordBatchHeader as RecordBatchHeaderSchema
 from seglog_format.schema.time_index import TimeIndexEntry
 from seglog_format.schema.tracing import trace
 from seglog_format.schema.transaction_index import TransactionIndexEntry
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from seglog_format.errors import Location
-    from seglog_format.model import RecordBatchHeader
+    from seglog_format.model import Frame, Tail
     from seglog_format.packing import Packer
     from seglog_format.storage.byte_source import Buffer, Readable, SourceFile
-    from seglog_format.storage.directory_entries import DirectoryEntries
-    from seglog_format.storage.log_storage import FileStatus, LogStorage, SizeCheck
+    from seglog_format.storage.log_storage import DirectoryEntries, FileStatus, LogStorage, SizeCheck
+
+
+# -- the two checksums of the format, computed from their polynomials alone (SEG-MSG-004, SEG-BAT-003, SEG-PSN-002) ---
+
+
+HIGHEST_TERM: Final = 1 << 32
+"""The term x^32, which the usual way to write a polynomial of 32 bits leaves out."""
+ALL_BITS: Final = 0xFFFFFFFF
+
+
+def _checksum(polynomial: int) -> Callable[[bytes, int], int]:
+    made: Callable[[bytes, int], int] = mkCrcFun(HIGHEST_TERM | polynomial, initCrc=0, rev=True, xorOut=ALL_BITS)
+    return made
+
+
+_CRC32: Final = _checksum(CRC32_POLYNOMIAL)
+_CRC32C: Final = _checksum(CRC32C_POLYNOMIAL)
+
+
+def crc32(data: Buffer, start: int = 0) -> int:
+    """Return the CRC-32 of some bytes, as an unsigned number.
+
+    Args:
+        data: bytes.
+        start: checksum of the preceding bytes, if the data comes in pieces.
+    """
+    return _CRC32(bytes(data), start)
+
+
+def crc32c(data: Buffer, start: int = 0) -> int:
+    """Return the CRC-32C of some bytes, as an unsigned number.
+
+    Args:
+        data: bytes.
+        start: checksum of the preceding bytes, if the data comes in pieces.
+    """
+    return _CRC32C(bytes(data), start)
+
+
+def computed_crc(frame: Frame) -> int:
+    """Compute the checksum of an entry: CRC-32C in magic 2, CRC-32 below (SEG-BAT-003, SEG-MSG-004)."""
+    if isinstance(frame.header, RecordBatchHeader):
+        start, extend = position_of(RecordBatchHeaderSchema, "attributes"), crc32c
+    else:
+        start, extend = position_of(MessageV0Header, "magic"), crc32
+    checksum = 0
+    for piece in frame.pieces(start):
+        checksum = extend(piece, checksum)
+    return checksum
+
+
+# -- parsers of the entries of a log by their declarations (chapters 20, 30 and 33) -----------------------------------
+
+
+HEADERS: Final[dict[int, tuple[Struct, type[BatchHeader]]]] = {
+    0: (MessageV0Header, MessageHeader),
+    1: (MessageV1Header, MessageHeader),
+    2: (RecordBatchHeaderSchema, RecordBatchHeader),
+}
+"""Declaration and model class of the fixed fields of an entry, by magic."""
+
+
+def frame_at(source: DeclaredBytes, position: int, end: int, path: str) -> Frame | Tail:
+    """Return the entry or the tail at a position, as `seglog_format.codec.framing.frame_at`."""
+    left = end - position
+    if left <= MAX_TRAILING_SIZE:
+        return short_tail(source, position, end)
+    prefix = EntryPrefix.parse(source.view(position, position + EntryPrefix.sizeof()))
+    if not MIN_ENTRY_SIZE <= prefix.size <= left - ENTRY_PREFIX_SIZE:
+        return tail_of_size(prefix.size, source, position, end, path)
+    at = Location(path, position)
+    check_magic(prefix.magic, at)
+    return whole_frame(source, position, prefix.magic, at)
+
+
+def whole_frame(source: DeclaredBytes, position: int, magic: int, at: Location) -> Frame:
+    """Return the entry at a position; its size field is already known to be valid.
+
+    Raises:
+        CorruptRecordError: it is too small for its fixed fields (SEG-BAT-002).
+        UnreadableError: the disk refuses its fixed fields (SEG-PDR-022).
+    """
+    declaration, model = HEADERS[magic]
+    prefix = EntryPrefix.parse(source.view(position, position + EntryPrefix.sizeof()))
+    check_header_size(ENTRY_PREFIX_SIZE + prefix.size, declaration.sizeof(), at)
+    header = declaration.parse(source.view(position, position + declaration.sizeof()))
+    return DeclaredFrame(position, model_of(header, model), source)
+
+
+def model_of(container: Any, model: type[Any]) -> Any:  # noqa: ANN401 - a construct container and what it becomes
+    """Return a value of the model with the parsed fields of the same names, in whatever order they are stored."""
+    return model(**{field.name: container[field.name] for field in fields(model) if field.name in container})
 
 
 # -- parsers of the headers of compressed data by their declarations (chapter 34) -------------------------------------
@@ -281,7 +397,7 @@ def _slots(declaration: Struct, data: Buffer) -> list[Any]:
 
 
 def decode_producer_snapshot(data: Buffer, at: Location) -> DecodedSnapshot:
-    """Decode one snapshot file, as `seglog_format.codec.producer_snapshot.decode_producer_snapshot` does.
+    """Decode one snapshot file, as `seglog_format.codec.side_files.decode_producer_snapshot` does.
 
     Args:
         data: the whole file.
@@ -434,3 +550,56 @@ class DeclaredStorage:
     def open(self, path: Path, *, mapped: bool = False, check: SizeCheck | None = None) -> SourceFile:
         """Open a regular file; as `LogStorage.open`."""
         return DeclaredFile(self._storage.open(path, mapped=mapped, check=check), BY_DECLARATION)
+
+
+# -- encoders of entries and producer snapshots by their declarations and crcmod (chapters 30 to 33 and 50) -----------
+
+
+def encode_record(record: Record) -> bytes:
+    """Return the bytes of a record from its deltas, with the shortest varints (SEG-REC-005)."""
+    headers = [{"key": header.key, "value": header.value} for header in record.headers]
+    values = {
+        "length": body_size(record),
+        "attributes": record.attributes,
+        "timestamp_delta": record.timestamp_delta,
+        "offset_delta": record.offset_delta,
+        "key": record.key,
+        "value": record.value,
+        "headers_count": len(headers),
+        "headers": headers,
+    }
+    return bytes(RecordSchema.build(values))
+
+
+def encode_record_batch(header: RecordBatchHeader, stored: bytes) -> bytes:
+    """Return the bytes of a batch; ``stored`` is all that follows the header (SEG-BAT-002, SEG-BAT-003)."""
+    size = RecordBatchHeaderSchema.sizeof() + len(stored) - ENTRY_PREFIX_SIZE
+    values = {**asdict(header), "batch_length": size}
+    return _sealed(RecordBatchHeaderSchema, values, stored, covered_from="attributes", checksum=crc32c)
+
+
+def encode_message(header: MessageHeader, key: bytes | None, value: bytes | None) -> bytes:
+    """Return the bytes of a message of magic 0 or 1 (SEG-MSG-003, SEG-MSG-004, SEG-MSG-005)."""
+    declaration = MESSAGES[header.magic]
+    values = {**asdict(header), "key": key, "value": value, "message_size": 0, "crc": 0}
+    values["message_size"] = len(declaration.build(values)) - ENTRY_PREFIX_SIZE
+    return _sealed(declaration, values, b"", covered_from="magic", checksum=crc32)
+
+
+def encode_producer_snapshot(producers: Iterable[ProducerStateEntry]) -> bytes:
+    """Return the bytes of a snapshot of these producers, in this order (SEG-PSN-002, SEG-PSN-003)."""
+    entries = [asdict(producer) for producer in producers]
+    values = {"version": PRODUCER_SNAPSHOT_VERSION, "count": len(entries), "producers": entries}
+    return _sealed(ProducerSnapshot, values, b"", covered_from="count", checksum=crc32c)
+
+
+def _sealed(
+    declaration: Struct, values: Mapping[str, Any], rest: bytes, *, covered_from: str, checksum: Callable[[bytes], int]
+) -> bytes:
+    """Build a structure whose ``crc`` covers everything from a field on, and the bytes that follow the structure."""
+    unsealed = declaration.build({**values, "crc": 0}) + rest
+    crc = checksum(unsealed[position_of(declaration, covered_from) :])
+    return bytes(declaration.build({**values, "crc": crc})) + rest
+
+
+ENCODERS: Final = Encoders(encode_record, encode_record_batch, encode_message)

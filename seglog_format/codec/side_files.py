@@ -1,4 +1,4 @@
-"""Decoder and encoder of producer snapshots (chapter 50)."""
+"""Decoder and encoder of producer snapshots (chapter 50), and decoder of transaction indexes (chapter 42)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32c
+from seglog_format.codec.index_entries import check_transaction_version
 from seglog_format.errors import CorruptIndexError, Location, TruncatedError, UnsupportedVersionError
-from seglog_format.layouts import (
-    PRODUCER_SNAPSHOT_HEADER_LAYOUT,
-    PRODUCER_STATE_ENTRY_LAYOUT,
-)
+from seglog_format.layouts import PRODUCER_SNAPSHOT_HEADER_LAYOUT, PRODUCER_STATE_ENTRY_LAYOUT
+from seglog_format.model import AbortedTxn
 from seglog_format.record_model import ProducerStateEntry
+from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,3 +70,35 @@ def encode_producer_snapshot(producers: Iterable[ProducerStateEntry]) -> bytes:
     crc = crc32c(unsealed[CHECKED_POSITION:])
     header = PRODUCER_SNAPSHOT_HEADER.pack(PRODUCER_SNAPSHOT_VERSION, crc, len(entries))
     return header + unsealed[len(header) :]
+
+
+def decode_producer_snapshot(data: bytes | memoryview, at: Location) -> DecodedSnapshot:
+    """Decode one snapshot file.
+
+    Raises:
+        TruncatedError: fewer than 10 bytes (SEG-PSN-003).
+        UnsupportedVersionError: a version other than 1 (SEG-PSN-001).
+        CorruptIndexError: the checksum is wrong, or the size does not match the count (SEG-PSN-002, SEG-PSN-003).
+    """
+    view = memoryview(data)
+    check_size(view, at)
+    version, crc, count = PRODUCER_SNAPSHOT_HEADER.unpack_from(view)
+    check_version(version, at)
+    require_crc(crc, crc32c(view[CHECKED_POSITION:]), at)
+    entries = view[PRODUCER_SNAPSHOT_HEADER.size :]
+    check_count(count, PRODUCER_STATE_ENTRY.size, entries, at)
+    producers = tuple(ProducerStateEntry(*fields) for fields in PRODUCER_STATE_ENTRY.iter_unpack(entries))
+    return DecodedSnapshot(version, crc, producers)
+
+
+def decode_transaction_index(data: bytes | memoryview, at: Location) -> tuple[AbortedTxn, ...]:
+    """Decode a transaction index; bytes after the last whole entry are ignored (SEG-TXN-001).
+
+    Raises:
+        UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
+    """
+    view = memoryview(data)
+    whole = view[: view.nbytes - view.nbytes % TRANSACTION_INDEX_ENTRY.size]
+    entries = tuple(AbortedTxn(*fields) for fields in TRANSACTION_INDEX_ENTRY.iter_unpack(whole))
+    check_transaction_version(entries, at)
+    return entries

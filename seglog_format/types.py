@@ -13,14 +13,11 @@ if TYPE_CHECKING:
     from seglog_format.cleaning.compaction_rules import BatchAction, BatchFate, RecordFate, RecordReason
     from seglog_format.cleaning.deletion import PreparedRetention
     from seglog_format.cleaning.retention import RetainedSegment, RetentionPlan, RetentionReason, SegmentFate
-    from seglog_format.cluster.cluster import Cluster
+    from seglog_format.cluster.cluster import Cluster, CommittedOffset, CoordinatorState, Group
     from seglog_format.cluster.comparison import Election, Replica, Standing
-    from seglog_format.cluster.coordinators import CommittedOffset, CoordinatorState, Group
-    from seglog_format.cluster.image import ConfigResource, ImageRecord, MetadataImage, QuotaEntity, TopicImage
-    from seglog_format.cluster.metadata_log import MetadataLog
-    from seglog_format.cluster.metadata_state import MetadataRecord, MetadataState
+    from seglog_format.cluster.image import ConfigResource, ImageRecord, MetadataImage, QuotaEntity, Release, TopicImage
+    from seglog_format.cluster.metadata_log import MetadataLog, MetadataRecord, MetadataState
     from seglog_format.cluster.new_image import NewImage, NewNode, Note
-    from seglog_format.cluster.releases import Release
     from seglog_format.cluster.resurrection import PreparedResurrection
     from seglog_format.codec.framing import FrameWalk
     from seglog_format.engine.choice import Choice
@@ -71,16 +68,23 @@ if TYPE_CHECKING:
     from seglog_format.storage.log_storage import DirectoryEntries, FileStatus, LogStorage, SkippedEntry
     from seglog_format.storage.object_store import Traffic
     from seglog_format.tables.progress import Change, ChangeKind, ExportedPartition, OpenTransaction
-    from seglog_format.tier.audit import AuditExtent
+    from seglog_format.tier.audit import AuditExtent, TierExtent
     from seglog_format.tier.chunked_bytes import ChunkCache
-    from seglog_format.tier.keys import KeyRing
-    from seglog_format.tier.layout import ObjectReader, OpenedSegment, SegmentFacts, StoredObject, TierLayout
+    from seglog_format.tier.layout import (
+        KeyRing,
+        LogFile,
+        ObjectReader,
+        OpenedSegment,
+        SegmentFacts,
+        SmallFile,
+        StoredObject,
+        StoredSegment,
+        TierLayout,
+    )
     from seglog_format.tier.layouts import LocalTierLayout
     from seglog_format.tier.local_metadata import LocalMetadataTopic
-    from seglog_format.tier.records import RemotePartitionId, RemoteSegmentId
     from seglog_format.tier.remote_store import RemoteTier
-    from seglog_format.tier.stored_findings import TierExtent
-    from seglog_format.tier.stored_segment import LogFile, SmallFile, StoredSegment
+    from seglog_format.tier.segments import RemotePartitionId, RemoteSegmentId
     from seglog_format.values.decoder import Decoder
     from seglog_format.values.schemas import Schemas, SchemaText
     from seglog_format.writing.partition_log import Appended
@@ -245,14 +249,11 @@ _LAZY: Final = LazyNames(
         "cleaning.compaction_rules": ("BatchAction", "BatchFate", "RecordFate", "RecordReason"),
         "cleaning.deletion": ("PreparedRetention",),
         "cleaning.retention": ("RetainedSegment", "RetentionPlan", "RetentionReason", "SegmentFate"),
-        "cluster.cluster": ("Cluster",),
+        "cluster.cluster": ("Cluster", "CommittedOffset", "CoordinatorState", "Group"),
         "cluster.comparison": ("Election", "Replica", "Standing"),
-        "cluster.coordinators": ("CommittedOffset", "CoordinatorState", "Group"),
-        "cluster.image": ("ConfigResource", "ImageRecord", "MetadataImage", "QuotaEntity", "TopicImage"),
-        "cluster.metadata_log": ("MetadataLog",),
-        "cluster.metadata_state": ("MetadataRecord", "MetadataState"),
+        "cluster.image": ("ConfigResource", "ImageRecord", "MetadataImage", "QuotaEntity", "Release", "TopicImage"),
+        "cluster.metadata_log": ("MetadataLog", "MetadataRecord", "MetadataState"),
         "cluster.new_image": ("NewImage", "NewNode", "Note"),
-        "cluster.releases": ("Release",),
         "cluster.resurrection": ("PreparedResurrection",),
         "codec.framing": ("FrameWalk",),
         "engine.choice": ("Choice",),
@@ -303,16 +304,23 @@ _LAZY: Final = LazyNames(
         "storage.files": ("FileStep", "FileHandle", "Files"),
         "storage.object_store": ("Traffic",),
         "tables.progress": ("Change", "ChangeKind", "ExportedPartition", "OpenTransaction"),
-        "tier.audit": ("AuditExtent",),
+        "tier.audit": ("AuditExtent", "TierExtent"),
         "tier.chunked_bytes": ("ChunkCache",),
-        "tier.records": ("RemotePartitionId", "RemoteSegmentId"),
-        "tier.keys": ("KeyRing",),
-        "tier.layout": ("ObjectReader", "OpenedSegment", "SegmentFacts", "StoredObject", "TierLayout"),
+        "tier.segments": ("RemotePartitionId", "RemoteSegmentId"),
+        "tier.layout": (
+            "KeyRing",
+            "LogFile",
+            "ObjectReader",
+            "OpenedSegment",
+            "SegmentFacts",
+            "SmallFile",
+            "StoredObject",
+            "StoredSegment",
+            "TierLayout",
+        ),
         "tier.layouts": ("LocalTierLayout",),
         "tier.local_metadata": ("LocalMetadataTopic",),
         "tier.remote_store": ("RemoteTier",),
-        "tier.stored_segment": ("LogFile", "SmallFile", "StoredSegment"),
-        "tier.stored_findings": ("TierExtent",),
         "values.decoder": ("Decoder",),
         "values.schemas": ("SchemaText", "Schemas"),
         "writing.partition_log": ("Appended",),

@@ -21,9 +21,9 @@ from seglog_format.codec.decode import checksum_is_valid, decode_unverified
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.generation.anonymise import QUORUM_FIELDS, anonymise
+from seglog_format.generation.anonymous_entries import PUBLIC_NAMES, Pseudonyms
 from seglog_format.generation.generate import generate
-from seglog_format.generation.pseudonyms import PUBLIC_NAMES, Pseudonyms
-from seglog_format.generation.seeded_random import SeededRandom
+from seglog_format.generation.recipe_model import SeededRandom
 from seglog_format.log.partition import open_partition
 from seglog_format.model import CompressionCodec, RecordBatchHeader
 from seglog_format.names import parse_partition_directory

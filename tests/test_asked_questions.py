@@ -18,7 +18,7 @@ from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.main import run
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.tier.local_metadata import LocalMetadataTopic
-from seglog_format.tier.records import SegmentState
+from seglog_format.tier.segments import SegmentState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from seglog_format.tier.records import RemoteSegment
+    from seglog_format.tier.segments import RemoteSegment
 
 PAGE: Final = REPOSITORY / "docs/how-to/find-what-is-wrong.md"
 ROWS: Final = [

@@ -35,9 +35,7 @@ def test_each_check_is_registered_for_the_only_class_of_its_name() -> None:
     assert {name: found[name] for name in CHECKS} == dict.fromkeys(CHECKS, 1)
 
 
-@pytest.mark.parametrize(
-    "module", ["seglog_format.checks", "seglog_format.tier.stored_findings", "seglog_format.tier.audit"]
-)
+@pytest.mark.parametrize("module", ["seglog_format.checks", "seglog_format.tier.audit"])
 def test_a_module_registers_all_checks_that_it_runs(module: str) -> None:
     program = f"""
 import {module}

@@ -27,7 +27,7 @@ from seglog_format.doctor.statements import Kind
 from seglog_format.log.remote_store import RemoteCopies
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS
 from seglog_format.tier.local_metadata import LocalMetadataTopic
-from seglog_format.tier.records import SegmentState
+from seglog_format.tier.segments import SegmentState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,12 +16,11 @@ import pytest
 from proofs.kafka.served import digest_of
 from proofs.kafka.shortened_leaders import END, FLIPPED, GROUP, LAST, TOPICS, damage_last_leader
 from seglog_format import open_cluster, open_partition, resurrect
+from seglog_format.cluster.cluster import CommittedOffset, Group
 from seglog_format.cluster.comparison import Election, Replica, Standing, divergence, lost_from
-from seglog_format.cluster.coordinators import CommittedOffset, Group
-from seglog_format.cluster.image import MetadataImage, TopicImage
+from seglog_format.cluster.image import RELEASES, MetadataImage, TopicImage
 from seglog_format.cluster.new_image import NewImage, NewNode, new_image
-from seglog_format.cluster.proved_ends import MAX_END, raise_ends
-from seglog_format.cluster.releases import RELEASES
+from seglog_format.cluster.whole_log import MAX_END, raise_ends
 from seglog_format.record_model import EpochStart
 from tests.helpers.support import FIXTURES
 

@@ -16,20 +16,20 @@ WRITING: Final = frozenset("wxa+")
 
 EXCEPTIONS: Final = {
     "cli/conform.py": "copies the template of an adapter",
-    "cluster/proved_ends.py": "replaces the empty last segment of a log whose end it raises",
+    "cluster/whole_log.py": "replaces the empty last segment of a log whose end it raises",
     "cli/options.py": "keeps the bytes of standard input while they are read",
     "cli/main.py": "opens an empty device in place of standard streams that are closed",
     "columnar/kernel_build.py": "writes the compiled kernels beside their sources",
     "log/broker_lock.py": "asks whether a broker holds the lock file",
     "recovery/broker_files.py": "opens an empty device in place of a file that is not there",
     "serve/slices.py": "opens logs that the kernel sends to clients",
-    "serve/state_directory.py": "makes the directory for what groups commit",
+    "serve/kept_offsets.py": "makes the directory for what groups commit",
     "spark/committing.py": "moves what tasks have written",
     "spark/sessions.py": "writes the programs that start workers",
     "spark/staging.py": "writes the files of a task",
     "state/root_files.py": "locks a log directory",
-    "tier/fetching.py": "writes fetched segments",
-    "tier/stored_findings.py": "keeps a fetched segment while it is verified",
+    "tier/joining.py": "writes fetched segments",
+    "tier/audit.py": "keeps a fetched segment while it is verified",
 }
 """Modules outside of storage/ that open or change files, and what for."""
 

@@ -20,15 +20,14 @@ from seglog_format.checks.verify import verify
 from seglog_format.cli.main import run
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import UsageError
-from seglog_format.generation import draws, likeness
 from seglog_format.generation import generate as writing
+from seglog_format.generation import likeness, stream
 from seglog_format.generation import recipe_model as recipes
 from seglog_format.generation.generate import generate
 from seglog_format.generation.likeness import recipe_like
 from seglog_format.generation.plan import PartitionPlan, plan_partition
-from seglog_format.generation.random_recipes import random_recipe
-from seglog_format.generation.recipe import parse_recipe
-from seglog_format.generation.seeded_random import SeededRandom
+from seglog_format.generation.recipe import parse_recipe, random_recipe
+from seglog_format.generation.recipe_model import SeededRandom
 from seglog_format.log.partition import open_partition
 from seglog_format.model import INT64_MAX
 from seglog_format.requirements import Severity
@@ -190,12 +189,12 @@ def test_uncompressed_bytes_are_always_the_same(made: tuple[str, GeneratedLog]) 
 
 
 def test_version_2_needs_no_extra_for_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draws._mixer.cache_clear()
-    for module in (draws, writing):
+    stream._mixer.cache_clear()
+    for module in (stream, writing):
         monkeypatch.setattr(module, "is_installed", lambda: False)
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert digest(generate(committed("columns"), tmp_path / "data").path) == DIGESTS["columns"]
-    draws._mixer.cache_clear()
+    stream._mixer.cache_clear()
 
 
 @pytest.mark.parametrize("codec", recipes.CODECS)
@@ -226,7 +225,7 @@ def test_a_fetch_takes_many_pieces(tmp_path: Path) -> None:
 
 
 def test_sizes_follow_the_parts_of_a_recipe() -> None:
-    sizes = draws.Draws(1, "test").within(30_000, (0, 10, 1000, 5000))
+    sizes = stream.Draws(1, "test").within(30_000, (0, 10, 1000, 5000))
     assert min(sizes) == 0
     assert max(sizes) <= 5000
     shares = [sum(low <= size < high for size in sizes) / 30_000 for low, high in ((0, 10), (11, 1000), (1001, 5001))]

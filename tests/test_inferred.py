@@ -13,7 +13,7 @@ from helpers.walking import each_of
 
 from seglog_format import open_cluster
 from seglog_format.cluster.image import ConfigResource, MetadataImage, TopicImage
-from seglog_format.cluster.inferred import (
+from seglog_format.cluster.new_image import (
     DEFAULT_COUNT,
     DEFAULT_SETTINGS,
     KEY_FIELDS,
@@ -23,8 +23,8 @@ from seglog_format.cluster.inferred import (
     hashes_in,
     leave_out_refused,
     name_hash,
+    new_image,
 )
-from seglog_format.cluster.new_image import new_image
 from tests.helpers.support import FIXTURES, authentic
 from tests.test_coordinator_topics import OF_TOPICS, left_by, said
 from tests.test_resurrect import NODE, replica

@@ -25,9 +25,9 @@ from seglog_format import (
     names,
 )
 from seglog_format.cleaning import compaction_pass, settings
-from seglog_format.cluster import image, inferred, metadata_state, new_image
+from seglog_format.cluster import image, metadata_log, new_image
 from seglog_format.cluster import lines as kafka_numbers
-from seglog_format.cluster.releases import RELEASES
+from seglog_format.cluster.image import RELEASES
 from seglog_format.codec import (
     checkpoints,
     control_batch,
@@ -41,7 +41,7 @@ from seglog_format.errors import FormatError
 from seglog_format.schema import coordinator_records, fixed_fields, metadata_records
 from seglog_format.serve import committed, groups
 from seglog_format.state import config, index_build, producer_state
-from seglog_format.tier.records import PartitionDeleteState, SegmentState
+from seglog_format.tier.segments import PartitionDeleteState, SegmentState
 from seglog_format.writing import log_writer
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ CONSTANTS: Final[Mapping[str, object]] = {
     "Topic.TRANSACTION_STATE_TOPIC_NAME": names.TRANSACTION_STATE,
     "Topic.SHARE_GROUP_STATE_TOPIC_NAME": names.SHARE_GROUP_STATE,
     "TopicBasedRemoteLogMetadataManagerConfig.REMOTE_LOG_METADATA_TOPIC_NAME": names.REMOTE_LOG_METADATA_TOPIC,
-    "LeaderConstants.NO_LEADER_CHANGE": metadata_state.NO_LEADER_CHANGE,
+    "LeaderConstants.NO_LEADER_CHANGE": metadata_log.NO_LEADER_CHANGE,
     "org.xerial.snappy.SnappyCodec.MAGIC_HEADER": fixed_fields.XERIAL_MAGIC.hex(),
     "org.xerial.snappy.SnappyCodec.HEADER_SIZE": fixed_fields.XERIAL_HEADER_SIZE,
     "org.xerial.snappy.SnappyCodec.DEFAULT_VERSION": encode.XERIAL_VERSION,
@@ -228,7 +228,7 @@ def test_every_kind_of_metadata_record_has_kafkas_number_and_is_replayed() -> No
     ours = {kind.name: str(number) for number, kind in metadata_records.METADATA_RECORDS.items()}
     assert said.items() <= ours.items()
     transactions = {"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"}
-    assert said.keys() - transactions <= metadata_state.RULES.keys()
+    assert said.keys() - transactions <= metadata_log.RULES.keys()
 
 
 # Names
@@ -415,9 +415,9 @@ def test_the_settings_of_a_broker_become_those_of_its_topics_as_in_kafka(release
 
 
 NUMBERS: Final[Mapping[str, object]] = {
-    "offsets.topic.num.partitions": inferred.DEFAULT_COUNT,
-    "transaction.state.log.num.partitions": inferred.DEFAULT_COUNT,
-    "share.coordinator.state.topic.num.partitions": inferred.DEFAULT_COUNT,
+    "offsets.topic.num.partitions": new_image.DEFAULT_COUNT,
+    "transaction.state.log.num.partitions": new_image.DEFAULT_COUNT,
+    "share.coordinator.state.topic.num.partitions": new_image.DEFAULT_COUNT,
     "index.interval.bytes": index_build.INDEX_INTERVAL_BYTES,
     "offset.metadata.max.bytes": committed.MAX_METADATA_SIZE,
     "group.max.session.timeout.ms": int(groups.MAX_SESSION_SECONDS * 1000),

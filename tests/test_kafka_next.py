@@ -564,7 +564,7 @@ LOG_CONFIG = f"{LOG}.LogConfig"
         (
             "features",
             {"changed": {"share.version": {"SV_3": [None, "3, in production"]}}},
-            "a Release('4.5', ...) in seglog_format/cluster/releases.py; changed here: share.version 3",
+            "a Release('4.5', ...) in seglog_format/cluster/image.py; changed here: share.version 3",
         ),
         ("settings", {"new": {"segment.colour": {LOG_CONFIG: {}}}}, "LogConfig, appendix B: segment.colour"),
         ("settings", {"gone": {"segment.ms": {LOG_CONFIG: {}}}}, "- gone, and in LogConfig: segment.ms"),

@@ -20,19 +20,24 @@ from proofs.kafka.tier import decoded, generated, replayed
 from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.errors import CorruptRecordError
 from seglog_format.record_model import EpochStart
-from seglog_format.tier.expiry import RetentionRules, expired
-from seglog_format.tier.records import (
+from seglog_format.tier.local_metadata import RetentionRules, expired
+from seglog_format.tier.segments import (
+    Dropped,
+    Lineage,
     PartitionDeleteState,
     PartitionDeletion,
+    Reason,
     RemotePartitionId,
     RemoteSegment,
     RemoteSegmentId,
+    RemoteSegments,
+    SegmentPart,
     SegmentState,
     SegmentUpdate,
     may_follow,
     remote_event,
+    replay,
 )
-from seglog_format.tier.segments import Dropped, Lineage, Reason, RemoteSegments, SegmentPart, replay
 
 METADATA = REPOSITORY / "fixtures" / "tiered" / "metadata"
 CASES = sorted(path.name.removesuffix(".jsonl.gz") for path in METADATA.glob("*.jsonl.gz"))

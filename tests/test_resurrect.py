@@ -19,9 +19,8 @@ from seglog_format.cli import resurrect as command
 from seglog_format.cli.main import run
 from seglog_format.cluster import resurrection
 from seglog_format.cluster.comparison import Replica, divergence
-from seglog_format.cluster.image import ConfigResource, MetadataImage, TopicImage
+from seglog_format.cluster.image import RELEASES, ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.new_image import NewNode, new_image
-from seglog_format.cluster.releases import RELEASES
 from seglog_format.cluster.resurrection import SnapshotName
 from seglog_format.errors import UsageError, WriteError
 from seglog_format.record_model import EpochStart

@@ -22,11 +22,11 @@ from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.checksum import crc32c
 from seglog_format.codec.encode import encode_batch
 from seglog_format.serve import connection as serving_connection
-from seglog_format.serve.budget import Budget
 from seglog_format.serve.calls import Address
+from seglog_format.serve.connection import Budget
 from seglog_format.serve.lanes import Lanes
+from seglog_format.serve.limits import Settings
 from seglog_format.serve.processor import Processor
-from seglog_format.serve.settings import Settings
 from seglog_format.serve.writing import Writers
 
 if TYPE_CHECKING:

@@ -18,9 +18,16 @@ from kio.schema.errors import ErrorCode
 
 from proofs.serve.client import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, PRODUCE, Client
 from seglog_format.serve import slices
-from seglog_format.serve.schemas import GAP, UnreadableRequestError, read_counted, request_type, response_type
 from seglog_format.serve.server import APIS
-from seglog_format.serve.wire import encode_response, envelope
+from seglog_format.serve.wire import (
+    GAP,
+    UnreadableRequestError,
+    encode_response,
+    envelope,
+    read_counted,
+    request_type,
+    response_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,11 +22,10 @@ from seglog_format.codec.encode import encode_batch
 from seglog_format.log.partition import open_partition
 from seglog_format.serve import api_fetch, served_partition, server
 from seglog_format.serve.api_fetch import Answer, PartitionAnswer, TopicAnswer
-from seglog_format.serve.fetched import LogRange
-from seglog_format.serve.kept_window import DROP_SIZE
-from seglog_format.serve.request_queue import RequestQueue
-from seglog_format.serve.schemas import UnreadableRequestError, read_counted, request_type, write_entity
+from seglog_format.serve.lanes import RequestQueue
 from seglog_format.serve.server import APIS
+from seglog_format.serve.slices import DROP_SIZE, LogRange
+from seglog_format.serve.wire import UnreadableRequestError, read_counted, request_type, write_entity
 from seglog_format.state.config import LogConfig
 from seglog_format.storage.byte_source import Window
 from seglog_format.writing.writer import PartitionWriter

@@ -29,9 +29,8 @@ from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.model import RecordBatchHeader
 from seglog_format.names import parse_file_name, parse_partition_directory
 from seglog_format.requirements import Severity, requirements
-from seglog_format.tier.aiven_layout import read_manifest
-from seglog_format.tier.layouts import layout_named
-from seglog_format.tier.records import remote_event
+from seglog_format.tier.layouts import layout_named, read_manifest
+from seglog_format.tier.segments import remote_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

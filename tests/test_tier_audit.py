@@ -15,14 +15,14 @@ from helpers.tier_cases import CASES, TierCase, tier_case
 from seglog_format import open_log_directory, open_tier
 from seglog_format.cli.main import run
 from seglog_format.record_model import EpochStart
-from seglog_format.tier.metadata_topic import read_metadata_topic
-from seglog_format.tier.records import RemoteSegmentId, SegmentState
+from seglog_format.tier.local_metadata import read_metadata_topic
+from seglog_format.tier.segments import RemoteSegmentId, SegmentState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seglog_format.tier.records import RemoteSegment
+    from seglog_format.tier.segments import RemoteSegment
 
 FINE, FINDINGS = 0, 1
 WHOLE = ("lts-4.4.0", "aiven-both")

@@ -15,11 +15,9 @@ from helpers.tier_objects import AivenSegment, packed_sizes, private_key, zstd
 
 from seglog_format.errors import CorruptIndexError, FormatError, Location, RefusedError, UsageError
 from seglog_format.names import FileKind
-from seglog_format.tier.aiven_layout import AivenLayout
-from seglog_format.tier.chunked_bytes import ChunkCache, read_chunk_index
-from seglog_format.tier.json_fields import JsonFields
-from seglog_format.tier.keys import KeyRing
-from seglog_format.tier.stored_segment import whole_file
+from seglog_format.tier.chunked_bytes import ChunkCache, JsonFields, read_chunk_index
+from seglog_format.tier.layout import KeyRing, whole_file
+from seglog_format.tier.layouts import AivenLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,12 +23,10 @@ from seglog_format.errors import (
 )
 from seglog_format.names import FileKind
 from seglog_format.object_names import ObjectKind, ObjectName, parse_cached_index, parse_object_name
-from seglog_format.tier.aiven_layout import AivenLayout, Manifest, read_manifest
-from seglog_format.tier.keys import variable_of
-from seglog_format.tier.layouts import LocalTierLayout
-from seglog_format.tier.records import RemotePartitionId, RemoteSegmentId
+from seglog_format.tier.layout import variable_of, whole_file
+from seglog_format.tier.layouts import AivenLayout, LocalTierLayout, Manifest, read_manifest
 from seglog_format.tier.remote_store import open_tier
-from seglog_format.tier.stored_segment import whole_file
+from seglog_format.tier.segments import RemotePartitionId, RemoteSegmentId
 
 if TYPE_CHECKING:
     from collections.abc import Callable

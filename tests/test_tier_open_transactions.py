@@ -18,7 +18,7 @@ from seglog_format.errors import GuessedSegmentsWarning, MissingOffsetsWarning
 from seglog_format.log.transactions import read_transactions
 from seglog_format.names import FileKind
 from seglog_format.serve.catalog import CatalogOptions
-from seglog_format.tier.joined_storage import JoinedStorage
+from seglog_format.tier.joining import JoinedStorage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

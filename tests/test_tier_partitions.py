@@ -24,7 +24,7 @@ from seglog_format.errors import (
 )
 from seglog_format.names import FileKind
 from seglog_format.requirements import Severity
-from seglog_format.tier.stored_segment import whole_file
+from seglog_format.tier.layout import whole_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from seglog_format import open_partition, open_tier
 from seglog_format.errors import FormatError
 from seglog_format.record_model import EpochStart
 from seglog_format.serve.catalog import CatalogOptions
-from seglog_format.tier.records import RemotePartitionId, RemoteSegment, RemoteSegmentId, SegmentState
+from seglog_format.tier.segments import RemotePartitionId, RemoteSegment, RemoteSegmentId, SegmentState
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -39,7 +39,7 @@ from seglog_format.errors import UsageError
 from seglog_format.log.remote_store import RemoteCopies
 from seglog_format.names import METADATA_TOPICS
 from seglog_format.state.config import topic_settings
-from seglog_format.tier.metadata_topic import read_local_log, read_metadata_topic
+from seglog_format.tier.local_metadata import read_local_log, read_metadata_topic
 from seglog_format.types import LocalMetadataTopic
 
 if TYPE_CHECKING:

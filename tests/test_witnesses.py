@@ -18,7 +18,7 @@ most_missing = 1
 
 [[fact]]
 fact = "The hash of a name."
-owner = ["seglog_format.cluster.inferred:name_hash"]
+owner = ["seglog_format.cluster.new_image:name_hash"]
 witness = ["fixtures/witnesses/hash.json"]
 test = "tests/test_x.py::test_hash"
 
@@ -57,8 +57,8 @@ def test_a_whole_table_is_left_alone(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("inferred:name_hash", "inferred:other_hash", "no owner seglog_format.cluster.inferred:other_hash"),
-        ("cluster.inferred:name", "cluster.gone:name", "no owner seglog_format.cluster.gone:name_hash"),
+        ("new_image:name_hash", "new_image:other_hash", "no owner seglog_format.cluster.new_image:other_hash"),
+        ("cluster.new_image:name", "cluster.gone:name", "no owner seglog_format.cluster.gone:name_hash"),
         ("witnesses/hash.json", "witnesses/gone.json", "no witness fixtures/witnesses/gone.json"),
         ("tests/test_x.py", "tests/test_y.py", "no test tests/test_y.py"),
         ("::test_hash", "::test_gone", "no test tests/test_x.py::test_gone"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from seglog_format.cluster.cluster import Cluster
     from seglog_format.cluster.lines import Line
-    from seglog_format.cluster.metadata_state import MetadataState
+    from seglog_format.cluster.metadata_log import MetadataState
 
 EPILOG: Final = """\b
 Examples:
@@ -93,7 +93,7 @@ def _write(lines: list[Line], *, as_json: bool) -> None:
 
 def _write_history(cluster: Cluster, topic: str, *, as_json: bool) -> int:
     from seglog_format.cli.render_cluster import event_line, event_text
-    from seglog_format.cluster.history import topic_history
+    from seglog_format.cluster.metadata_log import topic_history
 
     if not cluster.metadata_logs:
         msg = "no metadata log in these directories: a history needs one"

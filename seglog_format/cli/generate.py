@@ -87,7 +87,7 @@ def _print_recipe(like: Path, *, is_alone: bool) -> int:
 
 def _write_list(*, as_json: bool) -> None:
     """Print the keys of each table of a recipe, and the faults."""
-    from seglog_format.generation.faults import fault_forms
+    from seglog_format.generation.generate import fault_forms
     from seglog_format.generation.recipe import choice_list, key_list
 
     choices = choice_list()
@@ -110,8 +110,7 @@ def _write_list(*, as_json: bool) -> None:
 
 def _recipe(path: Path | None, seed: int | None, overrides: tuple[str, ...]) -> Recipe:
     from seglog_format.errors import UsageError, reason_of
-    from seglog_format.generation.random_recipes import random_recipe
-    from seglog_format.generation.recipe import parse_recipe
+    from seglog_format.generation.recipe import parse_recipe, random_recipe
 
     if path is None:
         return random_recipe(seed or 0)

@@ -10,8 +10,8 @@ from seglog_format.cli.render_ls import LEFT, table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seglog_format.cluster.history import TopicEvent
     from seglog_format.cluster.lines import Line
+    from seglog_format.cluster.metadata_log import TopicEvent
 
 
 def cluster_text(lines: Sequence[Line]) -> Iterator[str]:

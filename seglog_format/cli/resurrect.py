@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seglog_format.cluster.resurrection import PreparedResurrection
 
 RELEASES: Final = ("3.9", "4.1", "4.4")
-"""A test compares them with those of `seglog_format.cluster.releases`."""
+"""A test compares them with those of `seglog_format.cluster.image`."""
 
 RENAMED: Final = ("stray", "delete", "future")
 """A test compares them with those of `seglog_format.cluster.cluster`."""

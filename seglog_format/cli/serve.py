@@ -364,10 +364,15 @@ def command(  # noqa: PLR0913 - options of a command
     check_exposure(address, writable=writable, remote_writes_allowed=allow_remote_writes)
     with without_collecting():
         from seglog_format.serve.catalog import CatalogOptions, NewTopics, open_catalog
-        from seglog_format.serve.limits import DEFAULT_LIMITS, MAX_PRODUCE_SIZE, MAX_REQUEST_SIZE, SWITCH_SECONDS
+        from seglog_format.serve.limits import (
+            DEFAULT_LIMITS,
+            MAX_PRODUCE_SIZE,
+            MAX_REQUEST_SIZE,
+            SWITCH_SECONDS,
+            Settings,
+        )
         from seglog_format.serve.metrics import Metrics
         from seglog_format.serve.server import Server
-        from seglog_format.serve.settings import Settings
     settings = Settings(
         host=address,
         port=port,

@@ -113,7 +113,7 @@ def verify(*, remote: RemoteChoice, logs: tuple[Path, ...], as_json: bool) -> in
     The exit status is 1 if there is an error or a warning.
     """
     from seglog_format.log.directory import open_log_directory
-    from seglog_format.tier.stored_findings import TierExtent
+    from seglog_format.tier.audit import TierExtent
 
     extent = TierExtent()
     found = remote.open().verify(open_log_directory(logs) if logs else None, extent=extent)

@@ -14,7 +14,7 @@ from seglog_format.cli.tier_options import remote_argument, store_options
 
 if TYPE_CHECKING:
     from seglog_format.cli.tier_options import RemoteChoice
-    from seglog_format.tier.records import RemoteSegment
+    from seglog_format.tier.segments import RemoteSegment
 
 TARGET: Final = click.Path(path_type=Path)
 
@@ -43,9 +43,8 @@ def command(
     those as well. The exit status is 1 if a segment is left out.
     """
     from seglog_format.errors import UsageError
-    from seglog_format.tier.fetching import Choice, fetch_segments, segments_to_fetch
-    from seglog_format.tier.inventory import inventory
-    from seglog_format.tier.object_facts import segment_of
+    from seglog_format.tier.joining import Choice, fetch_segments, segments_to_fetch
+    from seglog_format.tier.tier import inventory, segment_of
 
     tier = remote.open().tier
     asked = [

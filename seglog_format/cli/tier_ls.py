@@ -14,7 +14,7 @@ from seglog_format.cli.tier_options import remote_argument, store_options
 
 if TYPE_CHECKING:
     from seglog_format.cli.tier_options import RemoteChoice
-    from seglog_format.tier.inventory import StoredSummary
+    from seglog_format.tier.tier import StoredSummary
 
 LOGS: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -41,8 +41,8 @@ def command(
     segment is unfinished, or its manifest is damaged.
     """
     from seglog_format.log.directory import open_log_directory
-    from seglog_format.tier.inventory import inventory
-    from seglog_format.tier.metadata_topic import read_metadata_topic
+    from seglog_format.tier.local_metadata import read_metadata_topic
+    from seglog_format.tier.tier import inventory
 
     tier = remote.open().tier
     known = read_metadata_topic(open_log_directory(logs)).partitions if logs else None

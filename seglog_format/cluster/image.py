@@ -1,7 +1,7 @@
-"""The metadata image of a cluster: the state after the records of its metadata log have been replayed.
+"""The metadata image of a cluster, and which features and settings each release of Kafka accepts.
 
-An image holds the same fields as the records of a snapshot, by Kafka's names. So an image can be written as a snapshot,
-and replaying the snapshot gives the same image.
+An image is the state after the records of a metadata log have been replayed. It holds the same fields as the records of
+a snapshot, by Kafka's names. So an image can be written as a snapshot, and replaying the snapshot gives the same image.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from seglog_format.state.config import LogConfig, topic_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
 
 Fields: TypeAlias = dict[str, Any]
 """Fields of a record by Kafka's names, as JSON types."""
@@ -162,3 +163,91 @@ def _quota_records(image: MetadataImage) -> Iterator[ImageRecord]:
         for key, value in sorted(values.items()):
             fields = {"entity": parts, "key": key, "value": value, "remove": False}
             yield ImageRecord("CLIENT_QUOTA_RECORD", fields)
+
+
+# -- the features and settings that each release of Kafka accepts ------------------------------------------------------
+
+
+LOWEST_METADATA_VERSION: Final = 21
+"""Level of 3.9, which 4.1 and 4.4 also accept; a new node gets this level or a higher one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release that a node can be written for.
+
+    Attributes:
+        version: such as ``4.4``.
+        features: the highest accepted level of each feature; the release does not start with higher ones.
+        least_settings: the lowest accepted values of settings of topics and of brokers; the release does not
+            start with a lower one of a topic.
+    """
+
+    version: str
+    features: Mapping[str, int]
+    least_settings: Mapping[str, int] = field(default_factory=dict)
+
+
+SINCE_4_0: Final = {"segment.bytes": 1 << 20, "log.segment.bytes": 1 << 20}
+
+RELEASES: Final = {
+    release.version: release
+    for release in (
+        Release("3.9", {METADATA_VERSION: 21}),
+        Release(
+            "4.1",
+            {
+                METADATA_VERSION: 27,
+                "transaction.version": 2,
+                "group.version": 1,
+                "eligible.leader.replicas.version": 1,
+                "share.version": 1,
+            },
+            SINCE_4_0,
+        ),
+        Release(
+            "4.4",
+            {
+                METADATA_VERSION: 33,
+                "transaction.version": 2,
+                "group.version": 1,
+                "eligible.leader.replicas.version": 1,
+                "share.version": 2,
+                "streams.version": 1,
+            },
+            SINCE_4_0,
+        ),
+    )
+}
+"""Releases by version, oldest first. The levels are constants in the classes of each release."""
+
+NEWEST: Final = next(reversed(RELEASES))
+
+
+GROUP_FEATURES: Final = {"consumer": "group.version", "share": "share.version", "streams": "streams.version"}
+"""The feature that each type of group needs."""
+
+NEEDED_FOR: Final = {
+    METADATA_VERSION: "settings and records of later releases",
+    "transaction.version": "the later protocol of transactions; transactions and their states stay",
+    "group.version": "members of groups of the new protocol; their committed offsets stay",
+    "eligible.leader.replicas.version": "eligible leader replicas, of which a single node has none",
+    "share.version": "share groups and their start offsets",
+    "streams.version": "streams groups; their committed offsets stay",
+}
+"""What is lost if the level of a feature is lowered."""
+
+
+def losses_without(features: Mapping[str, int]) -> str:
+    """Return a text of features with their levels, and what is lost if each is lowered."""
+    named = (f"{name} {level}" + _needed(name) for name, level in sorted(features.items()))
+    return "; ".join(named)
+
+
+def _needed(name: str) -> str:
+    return f" ({NEEDED_FOR[name]})" if name in NEEDED_FOR else ""
+
+
+def too_high(features: Mapping[str, int], release: Release) -> dict[str, int]:
+    """Return the features whose levels a release does not accept, with these levels."""
+    return {name: level for name, level in features.items() if level > release.features.get(name, 0)}

@@ -5,17 +5,16 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from seglog_format.cluster.coordinators import OPEN_STATES, transaction_state
+from seglog_format.cluster.cluster import OPEN_STATES, transaction_state
 from seglog_format.recovery.start_problems import start_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seglog_format.cluster.cluster import Cluster
+    from seglog_format.cluster.cluster import Cluster, CoordinatorState
     from seglog_format.cluster.comparison import Replicas
-    from seglog_format.cluster.coordinators import CoordinatorState
     from seglog_format.cluster.image import Fields, MetadataImage, TopicImage
-    from seglog_format.cluster.metadata_state import MetadataState
+    from seglog_format.cluster.metadata_log import MetadataState
 
 
 # -- Kafka's names for the numbers in metadata records -----------------------------------------------------------------

@@ -9,14 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from seglog_format.cluster.cluster import open_cluster
-from seglog_format.cluster.coordinators import OPEN_STATES, transaction_state
-from seglog_format.cluster.inferred import add_unknown_topics, complete_topics, leave_out_refused, require_coordinators
-from seglog_format.cluster.new_image import NewImage, NewNode, Note, made_id, new_image
-from seglog_format.cluster.proved_ends import raise_ends, write_end
-from seglog_format.cluster.releases import GROUP_FEATURES, NEWEST, RELEASES
-from seglog_format.cluster.replica_lines import comparisons
-from seglog_format.cluster.whole_log import complete_logs
+from seglog_format.cluster.cluster import OPEN_STATES, open_cluster, transaction_state
+from seglog_format.cluster.comparison import comparisons
+from seglog_format.cluster.image import GROUP_FEATURES, NEWEST, RELEASES
+from seglog_format.cluster.new_image import (
+    NewImage,
+    NewNode,
+    Note,
+    add_unknown_topics,
+    complete_topics,
+    leave_out_refused,
+    made_id,
+    new_image,
+    require_coordinators,
+)
+from seglog_format.cluster.whole_log import complete_logs, raise_ends, write_end
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.checkpoints import (
     decode_leader_epoch_checkpoint,
@@ -50,8 +57,7 @@ if TYPE_CHECKING:
 
     from seglog_format.cluster.cluster import Cluster
     from seglog_format.cluster.comparison import Replica, Replicas
-    from seglog_format.cluster.image import Fields, ImageRecord
-    from seglog_format.cluster.releases import Release
+    from seglog_format.cluster.image import Fields, ImageRecord, Release
     from seglog_format.cluster.whole_log import WholeLog
     from seglog_format.log.directory import PathOrPaths, TopicPartition
     from seglog_format.log.listing import SegmentFiles

@@ -7,8 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seglog_format.cluster.image import TOPIC_RESOURCE
-from seglog_format.cluster.releases import RELEASES, too_high
+from seglog_format.cluster.image import RELEASES, TOPIC_RESOURCE, too_high
 from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
 from seglog_format.errors import Location
 from seglog_format.log.gaps import GapKind

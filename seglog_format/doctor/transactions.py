@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from seglog_format.cluster.coordinators import OPEN_STATES, transaction_state
+from seglog_format.cluster.cluster import OPEN_STATES, transaction_state
 from seglog_format.errors import FormatError
 from seglog_format.log.transactions import end_marker
 from seglog_format.model import RecordBatchHeader

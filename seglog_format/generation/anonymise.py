@@ -22,10 +22,15 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.codec.framing import frame_at
 from seglog_format.codec.side_files import decode_producer_snapshot, encode_producer_snapshot
-from seglog_format.errors import FormatError, Location, UnreadableError, UsageError
-from seglog_format.generation.anonymous_entries import EntryReplacer
-from seglog_format.generation.anonymous_messages import VERSION_SIZE, MessageReplacer
-from seglog_format.generation.pseudonyms import PLAUSIBLE, Pseudonyms
+from seglog_format.errors import FormatError, UnreadableError, UsageError
+from seglog_format.generation.anonymous_entries import (
+    NOWHERE,
+    PLAUSIBLE,
+    VERSION_SIZE,
+    EntryReplacer,
+    MessageReplacer,
+    Pseudonyms,
+)
 from seglog_format.log.path_kind import PathKind, directory_kind, partition_name
 from seglog_format.model import INT32_MAX, INT64_MAX, Tail, TailKind
 from seglog_format.names import METADATA_TOPIC, OFFSET_CHECKPOINT_KINDS, FileKind, parse_file_name
@@ -46,7 +51,6 @@ if TYPE_CHECKING:
 # -- replace names, ids and times in the files beside the logs; each method returns the new content of a file ---------
 
 
-NOWHERE: Final = Location()
 QUORUM_FIELDS: Final = frozenset(
     {
         "clusterId",

@@ -1,35 +1,308 @@
-"""Replace the content of the entries of a log; offsets, sequences, attributes and sizes of uncompressed ones stay."""
+"""Replacements for a copy that is fit to share: pseudonyms, messages of Kafka's own topics, entries of logs."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+import re
+import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.decode import computed_crc
 from seglog_format.codec.encode import compress
-from seglog_format.errors import FormatError, Location
-from seglog_format.generation.pseudonyms import PLAUSIBLE
+from seglog_format.codec.parse import parse
+from seglog_format.codec.protocol import decode_whole, encode_message
+from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.layouts import MESSAGE_V0_HEADER_LAYOUT, MESSAGE_V1_HEADER_LAYOUT, RECORD_BATCH_HEADER_LAYOUT
-from seglog_format.model import ENTRY_PREFIX_SIZE, BatchHeader, CompressionCodec, Frame, RecordBatchHeader
+from seglog_format.model import (
+    END_MARKER_TYPES,
+    ENTRY_PREFIX_SIZE,
+    BatchHeader,
+    CompressionCodec,
+    Frame,
+    RecordBatchHeader,
+)
+from seglog_format.names import is_reserved_id
+from seglog_format.schema.control_record import EARLY_LEADER_CHANGE, KRAFT_VALUES
+from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
 from seglog_format.schema.fields import unzigzag
 from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
     BYTES_LENGTH,
+    CONTROL_RECORD_KEY,
+    END_TRANSACTION_MARKER,
     ENTRY_PREFIX,
     MAGIC_POSITION,
     MESSAGE_HEADERS,
     RECORD_BATCH_HEADER_SIZE,
     SIZE_POSITION,
 )
+from seglog_format.schema.metadata_records import FRAMED_TOPICS, MetadataFrame
+from seglog_format.schema.protocol import SIMPLE_TYPES, UNKNOWN_TAGGED_FIELDS, ArrayOf, Blob, Structure, Text
 
 if TYPE_CHECKING:
-    from seglog_format.generation.anonymous_messages import MessageReplacer, Replaced
-    from seglog_format.generation.pseudonyms import Pseudonyms
+    from collections.abc import Callable, Mapping
+
+    from seglog_format.schema.protocol import FieldType, MessageDefinition
     from seglog_format.storage.byte_source import Buffer
 
+
+# -- replacements of keys, values, names, ids and times, for a directory that is fit to share --------------------------
+
+
+KEY_SIZE: Final = 32
+BLOCK_SIZE: Final = 32
+"""Bytes that are drawn for a replacement; a longer one repeats them, so compression does not enlarge it much."""
+SHUFFLED_SIZE: Final = 16
+"""Maximum size of bytes that are shuffled: then different ones always get different replacements."""
+ROUNDS: Final = 6
+LETTERS: Final = b"abcdefghijklmnopqrstuvwxyz"
+MORE_LETTERS: Final = LETTERS + b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+"""For names so short that others have all that consist of letters."""
+DAY_MS: Final = 86_400_000
+LONGEST_SHIFT_DAYS: Final = 365
+EARLIEST_MS: Final = 100_000_000_000
+"""Times before 1973 are no times of a clock; they stay unchanged."""
+PLAUSIBLE: Final = 1 << 48
+"""Offsets, producer ids and times in milliseconds are below it; 8 bytes of text, read as a number, are above."""
+UUID_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+
+PUBLIC_NAMES: Final = frozenset({*COORDINATOR_TOPICS, *FRAMED_TOPICS, "consumer", "metadata.version", "kraft.version"})
+"""Names of Kafka itself, which stay: readers depend on them."""
+
+
+class Pseudonyms:
+    """The replacements of one run.
+
+    Args:
+        key: decides all replacements; None for a random one.
+
+    Attributes:
+        shift_ms: by which all times become earlier: a whole number of milliseconds from one day to one year.
+    """
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = secrets.token_bytes(KEY_SIZE) if key is None else key
+        span = (LONGEST_SHIFT_DAYS - 1) * DAY_MS
+        self.shift_ms = DAY_MS + int.from_bytes(self._digest(b"time", b""), "big") % span
+        self._names: dict[str, str] = {name: name for name in PUBLIC_NAMES}
+        self._used = set(PUBLIC_NAMES)
+
+    def _digest(self, use: bytes, data: Buffer) -> bytes:
+        return hashlib.blake2b(data, digest_size=BLOCK_SIZE, key=self._key, person=use).digest()
+
+    def noise(self, data: Buffer) -> bytes:
+        """Replace bytes by as many others; equal bytes get equal replacements, different bytes different ones."""
+        size = len(data)
+        if size <= SHUFFLED_SIZE:
+            return self._shuffled(bytes(data))
+        block = self._digest(b"bytes", data)
+        return (block * (size // BLOCK_SIZE + 1))[:size]
+
+    def fresh(self, size: int) -> bytes:
+        """Return random bytes, for bytes that no reader can read anyway."""
+        return secrets.token_bytes(size)
+
+    def _shuffled(self, data: bytes) -> bytes:
+        """Replace few bytes by a network of rounds, which can be inverted: so no two get the same replacement."""
+        bits = 8 * len(data)
+        low_bits = bits // 2
+        number = int.from_bytes(data, "big")
+        high, low = number >> low_bits, number & (1 << low_bits) - 1
+        for turn in range(ROUNDS):
+            mixed = self._digest(
+                b"%d/%d/%d" % (bits, turn % 2, turn), (low if turn % 2 == 0 else high).to_bytes(9, "big")
+            )
+            if turn % 2 == 0:
+                high ^= int.from_bytes(mixed, "big") & (1 << bits - low_bits) - 1
+            else:
+                low ^= int.from_bytes(mixed, "big") & (1 << low_bits) - 1
+        return (high << low_bits | low).to_bytes(len(data), "big")
+
+    def name(self, text: str) -> str:
+        """Replace a name by letters of the same size in UTF-8; different names get different ones, if there are any."""
+        found = self._names.get(text)
+        if found is None:
+            size = len(text.encode(errors="surrogatepass"))
+            turns = product((LETTERS, MORE_LETTERS), range(1000))
+            tries = (self._drawn(letters, text, size, turn) for letters, turn in turns)
+            found = next((name for name in tries if name not in self._used), self._drawn(LETTERS, text, size, 0))
+            self._names[text] = found
+            self._used.add(found)
+        return found
+
+    def _drawn(self, letters: bytes, text: str, size: int, turn: int) -> str:
+        digest = hashlib.shake_128(self._digest(b"name%d" % turn, text.encode(errors="surrogatepass"))).digest(size)
+        return bytes(letters[byte % len(letters)] for byte in digest).decode()
+
+    def uuid(self, text: str) -> str:
+        """Replace an id in URL-safe Base64; the replacement does not begin with a dash, as Kafka's ids do not."""
+        data = base64.urlsafe_b64decode(text + "==")
+        if is_reserved_id(data):
+            return text
+        while True:
+            data = self.noise(data)
+            found = base64.urlsafe_b64encode(data).decode().rstrip("=")
+            if not found.startswith("-") and not is_reserved_id(data):
+                return found
+
+    def identifier(self, text: str) -> str:
+        """Replace an id, or another name in its place."""
+        try:
+            return self.uuid(text) if UUID_TEXT.fullmatch(text) else self.name(text)
+        except binascii.Error:
+            return self.name(text)
+
+    def time(self, timestamp_ms: int) -> int:
+        """Move a time; one before 1973 stays."""
+        return timestamp_ms - self.shift_ms if timestamp_ms >= EARLIEST_MS else timestamp_ms
+
+
+# -- replace names, ids and times in records of Kafka's own topics; everything else in them stays ----------------------
+
+
+VERSION_SIZE: Final = 2
 NOWHERE: Final = Location()
+TIME_SUFFIXES: Final = ("Timestamp", "TimestampMs", "timestamp", "TimeMs")
+"""Ends of the names of fields that hold a time."""
+
+
+class Replaced(NamedTuple):
+    """A key and a value after replacement.
+
+    Attributes:
+        key: of the same size; None for null.
+        value: of the same size; None for null.
+        is_opaque: whether one of them is of no known form, and was replaced as a whole.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    is_opaque: bool = False
+
+
+class MessageReplacer:
+    """Replaces keys and values of the records of a topic.
+
+    Args:
+        topic: its name.
+        pseudonyms: the replacements.
+    """
+
+    def __init__(self, topic: str, pseudonyms: Pseudonyms) -> None:
+        self._topic = topic
+        self._pseudonyms = pseudonyms
+
+    def record(self, key: bytes | None, value: bytes | None) -> Replaced:
+        """Replace key and value of a record."""
+        if self._topic in COORDINATOR_TOPICS and key is not None:
+            return self._coordinator(key, value)
+        if self._topic in FRAMED_TOPICS and value is not None:
+            return self._either(key, value, self._framed)
+        return Replaced(self._noise(key), self._noise(value))
+
+    def control(self, key: bytes | None, value: bytes | None) -> Replaced:
+        """Replace the value of a control record; its key, and the value of an end marker, name nothing."""
+        if key is None or value is None or len(key) != CONTROL_RECORD_KEY.size:
+            return Replaced(self._noise(key), self._noise(value), is_opaque=True)
+        _, kind = CONTROL_RECORD_KEY.unpack_from(key)
+        if kind in END_MARKER_TYPES and len(value) == END_TRANSACTION_MARKER.size:
+            return Replaced(key, value)
+        return self._either(key, value, lambda data: self._kraft(kind, data), keeps_key=True)
+
+    def _noise(self, data: bytes | None) -> bytes | None:
+        return None if data is None else self._pseudonyms.noise(data)
+
+    def _either(
+        self, key: bytes | None, value: bytes, known_form: Callable[[bytes], bytes | None], *, keeps_key: bool = False
+    ) -> Replaced:
+        """Replace a value, or all of it if it is of no known form."""
+        known = known_form(value)
+        new_key = key if keeps_key else self._noise(key)
+        return Replaced(new_key, known or self._noise(value), is_opaque=known is None)
+
+    def _coordinator(self, key: bytes, value: bytes | None) -> Replaced:
+        version = int.from_bytes(key[:VERSION_SIZE], "big", signed=True)
+        kind = COORDINATOR_TOPICS[self._topic].get(version)
+        new_key = None if kind is None else self._message(kind.key, 0, key[VERSION_SIZE:])
+        if kind is None or new_key is None:
+            return Replaced(self._noise(key), self._noise(value), is_opaque=True)
+        new_key = key[:VERSION_SIZE] + new_key
+        if value is None:
+            return Replaced(new_key, None)
+        version = int.from_bytes(value[:VERSION_SIZE], "big", signed=True)
+        body = self._message(kind.value, version, value[VERSION_SIZE:])
+        if body is None:
+            rest = self._pseudonyms.noise(value[VERSION_SIZE:])
+            return Replaced(new_key, value[:VERSION_SIZE] + rest, is_opaque=True)
+        return Replaced(new_key, value[:VERSION_SIZE] + body)
+
+    def _framed(self, value: bytes) -> bytes | None:
+        try:
+            frame = parse(MetadataFrame, value, NOWHERE, requirement="SEG-CTL-010")
+        except FormatError:
+            return None
+        definition = FRAMED_TOPICS[self._topic].get(frame.type)
+        body = None if definition is None else self._message(definition, frame.version, value[frame.end :])
+        return None if body is None else value[: frame.end] + body
+
+    def _kraft(self, kind: int, value: bytes) -> bytes | None:
+        definition = KRAFT_VALUES.get(kind)
+        version = int.from_bytes(value[:VERSION_SIZE], "big", signed=True)
+        known = None if definition is None else self._message(definition, version, value)
+        return known or self._message(EARLY_LEADER_CHANGE, 0, value)
+
+    def _message(self, definition: MessageDefinition, version: int, data: bytes) -> bytes | None:
+        """Return the message with its replacements, of the same size; None if it has no known form."""
+        if not any(layout.describes(version) for layout in (definition, *definition.earlier)):
+            return None
+        try:
+            fields, line = decode_whole(definition, version, data, NOWHERE)
+            layout = next(each for each in (definition, *definition.earlier) if each.releases[1] == line)
+            found = encode_message(layout, version, self._structure(Structure(layout.fields), fields))
+        except (FormatError, UsageError):
+            return None
+        return found if len(found) == len(data) else None
+
+    def _structure(self, kind: Structure, fields: Mapping[str, Any]) -> dict[str, Any]:
+        types = {field.name: field.type for field in kind.fields}
+        replaced = {name: self._field(types[name], name, value) for name, value in fields.items() if name in types}
+        unknown = fields.get(UNKNOWN_TAGGED_FIELDS)
+        if unknown:
+            replaced[UNKNOWN_TAGGED_FIELDS] = [each | {"data": self._blob(each["data"])} for each in unknown]
+        return replaced
+
+    def _field(self, kind: FieldType, name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
+        if value is None:
+            return None
+        if isinstance(kind, Structure):
+            return self._structure(kind, value)
+        if isinstance(kind, ArrayOf):
+            return [self._field(kind.element, name, each) for each in value]
+        return self._simple(kind, name, value)
+
+    def _simple(self, kind: FieldType, name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
+        if isinstance(kind, Text):
+            return self._pseudonyms.name(value)
+        if isinstance(kind, Blob):
+            return self._blob(value)
+        if kind is SIMPLE_TYPES["uuid"]:
+            return self._pseudonyms.uuid(value)
+        is_time = kind is SIMPLE_TYPES["int64"] and name.endswith(TIME_SUFFIXES)
+        return self._pseudonyms.time(value) if is_time else value
+
+    def _blob(self, text: str) -> str:
+        return base64.b64encode(self._pseudonyms.noise(base64.b64decode(text))).decode()
+
+
+# -- replace the content of the entries of a log; offsets, sequences, attributes and sizes of uncompressed ones stay ---
+
+
 BATCH_SIZE_SLOT: Final = RECORD_BATCH_HEADER_LAYOUT.slot("batch_length")
 BATCH_CRC: Final = RECORD_BATCH_HEADER_LAYOUT.slot("crc")
 BATCH_TIMES: Final = tuple(map(RECORD_BATCH_HEADER_LAYOUT.slot, ("base_timestamp_ms", "max_timestamp_ms")))

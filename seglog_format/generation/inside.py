@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from seglog_format.generation.generate import GeneratedPartition, generate
 from seglog_format.generation.plan import PartitionPlan, PlannedAppend
-from seglog_format.generation.random_recipes import random_recipe
+from seglog_format.generation.recipe import random_recipe
 from seglog_format.generation.recipe_model import StepRecipe
 
 __all__ = ["GeneratedPartition", "PartitionPlan", "PlannedAppend", "StepRecipe", "generate", "random_recipe"]

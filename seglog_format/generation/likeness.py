@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.control_record import marker_in
 from seglog_format.errors import Location, UsageError
-from seglog_format.generation.recipe_model import MAGIC_2, MAX_PRODUCERS, MAX_SIZE
-from seglog_format.generation.table import MAX_COUNT
+from seglog_format.generation.recipe_model import MAGIC_2, MAX_COUNT, MAX_PRODUCERS, MAX_SIZE
 from seglog_format.log.partition import open_partition
 from seglog_format.log.path_kind import partition_name
 from seglog_format.model import NO_PRODUCER_ID, CompressionCodec, ControlRecordType, RecordBatchHeader

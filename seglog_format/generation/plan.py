@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.build import MAGIC_2, build_batch, build_message_entry
 from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.encode import encode_batch
-from seglog_format.generation.recipe_model import SHUFFLED_SPAN
-from seglog_format.generation.seeded_random import SeededRandom
+from seglog_format.generation.recipe_model import SHUFFLED_SPAN, SeededRandom
 from seglog_format.model import (
     CODEC_MASK,
     NO_PRODUCER_EPOCH,

@@ -11,11 +11,9 @@ from kio.schema.errors import ErrorCode
 
 from seglog_format.serve.api_log import COMMITTED_ONLY, attempt, requested_partitions
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services, milliseconds
-from seglog_format.serve.fetched import Fetched, LogRange
 from seglog_format.serve.lanes import TooMuchError
-from seglog_format.serve.schemas import GAP
-from seglog_format.serve.slices import MIN_SLICE_SIZE, size_of
-from seglog_format.serve.wire import envelope
+from seglog_format.serve.slices import MIN_SLICE_SIZE, Fetched, LogRange, size_of
+from seglog_format.serve.wire import GAP, envelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -8,9 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
-    from seglog_format.serve.arrivals import Arrivals
     from seglog_format.serve.catalog import Catalog
-    from seglog_format.serve.delays import Delays
+    from seglog_format.serve.delays import Arrivals, Delays
     from seglog_format.serve.groups import Coordinator
     from seglog_format.serve.limits import Limits
     from seglog_format.serve.slices import Chunk

@@ -16,8 +16,8 @@ from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.path_kind import partitions_in_use
 from seglog_format.names import parse_partition_directory, partition_directory_name
-from seglog_format.serve.fetched import Source
 from seglog_format.serve.served_partition import ServedPartition
+from seglog_format.serve.slices import Source
 from seglog_format.serve.topics import PartitionPaths, Topic
 from seglog_format.storage.log_storage import stays_inside
 

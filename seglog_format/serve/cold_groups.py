@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from seglog_format.cluster.coordinators import CoordinatorState
+from seglog_format.cluster.cluster import CoordinatorState
 from seglog_format.errors import UsageError
 from seglog_format.log.directory import open_log_directory
 from seglog_format.names import CONSUMER_OFFSETS

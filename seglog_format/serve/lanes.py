@@ -1,4 +1,4 @@
-"""One queue for each class of request duration, so fast requests do not wait for slow ones.
+"""One bounded queue for each class of request duration, so fast requests do not wait for slow ones.
 
 Requests that read no log have threads of their own, and so have requests that read logs. Requests that may take long
 share one more thread, so slow requests wait only for other slow requests.
@@ -6,16 +6,124 @@ share one more thread, so slow requests wait only for other slow requests.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import deque
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.serve.limits import LIGHT_PRODUCE_SIZE, LIGHT_SIZE
-from seglog_format.serve.request_queue import RequestQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from seglog_format.serve.connection import Waiting
-    from seglog_format.serve.request_queue import Job
+
+    Job: TypeAlias = "Waiting | Callable[[], None]"
+
+
+# -- the bounded queue between processors and I/O threads, with little locking -----------------------------------------
+
+
+PIPELINED_TURN: Final = 8
+"""One job in `PIPELINED_TURN` is of a client that pipelines, if any waits."""
+
+
+class RequestQueue:
+    """Jobs that wait for an I/O thread. Thread-safe.
+
+    Only one thread at a time runs Python, so a second thread helps only while the first waits. One thread therefore
+    takes all jobs as long as it does not block: the last that fell asleep is woken first. Others are woken by
+    `wake_another` and `hurry`. Every request passes through this queue, so it takes no lock: steps are ordered such
+    that each job is seen by the thread that adds it, or by a thread that is about to sleep.
+
+    Requests of clients that pipeline, whose next request has already arrived, are taken last, except for every
+    eighth job. Otherwise a hundred such clients make every other client wait for a hundred answers.
+
+    The bound is approximate: concurrent offers may exceed it by one job per thread.
+
+    Args:
+        length: maximum number of waiting jobs.
+        threads: number of threads that take them.
+    """
+
+    def __init__(self, length: int, threads: int = 1) -> None:
+        self._jobs: deque[Job | None] = deque()
+        self._pipelined: deque[Job] = deque()
+        self._asleep: list[Lock] = []
+        self._length = length
+        self._threads = threads
+        self._taken = self._seen = 0
+
+    def __len__(self) -> int:
+        return len(self._jobs) + len(self._pipelined)
+
+    def offer(self, job: Job, *, is_pipelined: bool = False) -> bool:
+        """Add a job; return False if the queue is full.
+
+        Args:
+            job: the job to add.
+            is_pipelined: the client has already sent its next request.
+        """
+        if len(self) >= self._length:
+            return False
+        if is_pipelined:
+            self._pipelined.append(job)
+        else:
+            self._jobs.append(job)
+        if len(self._asleep) >= self._threads:
+            self.wake_another()
+        return True
+
+    def wake_another(self) -> None:
+        """Wake one more thread, if one is asleep."""
+        try:
+            bell = self._asleep.pop()
+        except IndexError:
+            return
+        bell.release()
+
+    def hurry(self) -> None:
+        """Wake one more thread if jobs wait and none was taken since the last call; to be called from time to time."""
+        if len(self) and self._taken == self._seen:
+            self.wake_another()
+        self._seen = self._taken
+
+    def take(self) -> Job | None:
+        """Return the next job as soon as there is one; None for a thread that must end."""
+        while True:
+            is_their_turn = self._pipelined and (not self._jobs or self._taken % PIPELINED_TURN == 0)
+            try:
+                job = (self._pipelined if is_their_turn else self._jobs).popleft()
+            except IndexError:
+                self._sleep()
+            else:
+                self._taken += 1
+                return job
+
+    def _sleep(self) -> None:
+        bell = Lock()
+        bell.acquire()
+        self._asleep.append(bell)
+        if not len(self):  # else a job came before this thread was listed as asleep
+            bell.acquire()
+            return
+        with suppress(ValueError):  # another thread has just woken this one
+            self._asleep.remove(bell)
+
+    def clear(self) -> None:
+        """Drop all waiting jobs."""
+        self._jobs.clear()
+        self._pipelined.clear()
+
+    def end(self, threads: int) -> None:
+        """End some threads, each after the jobs offered before; jobs of clients that pipeline may be dropped."""
+        for _ in range(threads):
+            self._jobs.append(None)
+            self.wake_another()
+
+
+# -- one queue for each class of request duration, so fast requests do not wait for slow ones --------------------------
+
 
 PRODUCE: Final = 0
 LOG_KEYS: Final = frozenset({PRODUCE, 1, 2, 23})

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.serve.connection import Waiting
 from seglog_format.serve.limits import UNCOUNTED_SIZE
-from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.slices import Chunk, SliceLostError, close_all
+from seglog_format.serve.wire import UnreadableRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from seglog_format.serve.budget import Budget
-    from seglog_format.serve.connection import Connection
+    from seglog_format.serve.connection import Budget, Connection
     from seglog_format.serve.lanes import Lanes
-    from seglog_format.serve.settings import Settings
+    from seglog_format.serve.limits import Settings
 
 
 # -- detection of clients that close their connection while their answer is being made ---------------------------------

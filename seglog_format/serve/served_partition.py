@@ -33,10 +33,8 @@ from seglog_format.schema.fixed_fields import (
     RECORD_BATCH_HEADER_SIZE,
     RECORD_BATCH_MAGIC,
 )
-from seglog_format.serve.fetched import Fetched, LogRange
-from seglog_format.serve.kept_window import KeptWindow
 from seglog_format.serve.limits import LONG_HELD_SECONDS
-from seglog_format.serve.slices import Chunk, taken
+from seglog_format.serve.slices import Chunk, Fetched, KeptWindow, LogRange, taken
 from seglog_format.storage.file_reader import unreadable
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import Partition
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import AbortedTxn, Frame, TimestampOffset
-    from seglog_format.serve.fetched import Source
+    from seglog_format.serve.slices import Source
     from seglog_format.storage.byte_source import Window
 
 

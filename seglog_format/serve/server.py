@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kio.schema.errors import ErrorCode
 
-from seglog_format.serve.arrivals import Arrivals
-from seglog_format.serve.budget import Budget
 from seglog_format.serve.calls import Address, Call, Services
-from seglog_format.serve.connection import RECENT, Connection, Waiting
-from seglog_format.serve.delays import Delays
+from seglog_format.serve.connection import RECENT, Budget, Connection, Waiting
+from seglog_format.serve.delays import Arrivals, Delays
 from seglog_format.serve.lanes import Lanes, TooMuchError
 from seglog_format.serve.limits import ITEM_SIZE, LIGHT_ITEMS
 from seglog_format.serve.metrics import Load, Metrics
 from seglog_format.serve.processor import HELD_SECONDS, Processor
-from seglog_format.serve.schemas import UnreadableRequestError
-from seglog_format.serve.wire import Request, decode_request, encode_response, peek
+from seglog_format.serve.wire import Request, UnreadableRequestError, decode_request, encode_response, peek
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,8 +30,8 @@ if TYPE_CHECKING:
     from seglog_format.serve.catalog import Catalog
     from seglog_format.serve.cold_groups import OffsetsByGroup
     from seglog_format.serve.groups import Coordinator
-    from seglog_format.serve.request_queue import Job, RequestQueue
-    from seglog_format.serve.settings import Settings
+    from seglog_format.serve.lanes import Job, RequestQueue
+    from seglog_format.serve.limits import Settings
     from seglog_format.serve.slices import Chunk
     from seglog_format.serve.wire import Envelope
     from seglog_format.serve.writing import Writers
@@ -82,10 +79,10 @@ APIS: Final[Mapping[int, Api]] = {
     0: Api("api_produce", "produce", 3, 12),
     1: Api("api_fetch", "fetch", 4, 17),
     2: Api("api_log", "list_offsets", 1, 11),
-    3: Api("api_cluster", "metadata", 0, 13),
+    3: Api("api_log", "metadata", 0, 13),
     8: Api("api_groups", "offset_commit", 2, 9),
     9: Api("api_groups", "offset_fetch", 1, 9),
-    10: Api("api_cluster", "find_coordinator", 0, 6),
+    10: Api("api_log", "find_coordinator", 0, 6),
     11: Api("api_groups", "join_group", 0, 9),
     12: Api("api_groups", "heartbeat", 0, 4),
     13: Api("api_groups", "leave_group", 0, 5),
@@ -93,7 +90,7 @@ APIS: Final[Mapping[int, Api]] = {
     API_VERSIONS: Api("server", "api_versions", 0, 4),
     22: Api("api_produce", "init_producer_id", 0, 5),
     23: Api("api_log", "offset_for_leader_epoch", 2, 4),
-    60: Api("api_cluster", "describe_cluster", 0, 2),
+    60: Api("api_log", "describe_cluster", 0, 2),
 }
 """Supported APIs by API key; the server refuses requests of any other API or version."""
 

@@ -1,19 +1,117 @@
-"""The chunks of an answer: bytes in memory, and ranges of files that are sent without being read."""
+"""The chunks of an answer: bytes in memory, and ranges of files that are sent without being read.
+
+With them, the source of a served partition and the result of a fetch, which name those ranges.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seglog_format.errors import UsageError
+from seglog_format.model import INT64_MAX
 from seglog_format.storage.file_reader import OPEN_FLAGS, unreadable
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
+    from seglog_format.log.partition import Partition
     from seglog_format.log.segment import LogSegment
+    from seglog_format.model import AbortedTxn
+
+
+# -- the source of a served partition, and the result of a fetch -------------------------------------------------------
+
+
+class LogRange(NamedTuple):
+    """The offsets of a log that a client may read; `stable` is the last stable offset, or the end of the log."""
+
+    start: int
+    end: int
+    stable: int
+
+    @property
+    def as_fields(self) -> LogRange:
+        """The range with offsets limited to the largest value of an answer's fields."""
+        if self.end <= INT64_MAX:
+            return self
+        return LogRange(self.start, INT64_MAX, min(self.stable, INT64_MAX))
+
+
+class Fetched(NamedTuple):
+    """The result of a fetch of one partition.
+
+    Attributes:
+        log: its first and last offsets.
+        records: whole entries; None where there are none.
+        aborted: the aborted transactions in the range; None for a client that reads uncommitted records.
+        has_zstd: the first entry is compressed with zstd, which old clients cannot read.
+    """
+
+    log: LogRange
+    records: Chunk | None
+    aborted: Sequence[AbortedTxn] | None
+    has_zstd: bool = False
+
+
+class Source(NamedTuple):
+    """The directory of a partition, and how to read it.
+
+    Attributes:
+        topic: its topic.
+        number: of the partition.
+        path: of its directory.
+        opener: opens the directory.
+        end: returns the end that readers may see; None if no writer in this process has the partition.
+        is_raw: bytes are sent unchecked, damage included.
+    """
+
+    topic: str
+    number: int
+    path: Path
+    opener: Callable[[], Partition]
+    end: Callable[[], int] | None = None
+    is_raw: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+
+# -- drops what was read of log files after use, so a server's memory does not grow with the partitions it serves ------
+
+
+DROP_SIZE: Final = 1 << 19
+"""Bytes read before the window that holds the last of them is dropped; windows become larger until then."""
+
+
+class KeptWindow:
+    """Limits what one partition keeps in memory to a small window of one segment. Callers hold the partition's lock."""
+
+    def __init__(self) -> None:
+        self._segment: LogSegment | None = None
+        self._size = 0
+
+    def used(self, segment: LogSegment, size: int) -> None:
+        """Record that `size` bytes of a segment were read, and are no longer needed."""
+        if segment is not self._segment:
+            self.drop()
+            self._segment = segment
+        self._size += size
+        if self._size >= DROP_SIZE:
+            self.drop()
+
+    def drop(self) -> None:
+        """Drop the window."""
+        if self._segment is not None:
+            self._segment.forget()
+        self._segment, self._size = None, 0
+
+
+# -- the chunks of an answer: bytes in memory, and ranges of files that are sent without being read --------------------
+
 
 MIN_SLICE_SIZE: Final = 1 << 14
 """Smaller ranges are copied: to send them from the file takes longer, and keeps a file open."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from seglog_format.errors import UsageError
 from seglog_format.storage.log_storage import LOCAL
 from seglog_format.storage.object_store import ObjectFiles, objects_at
-from seglog_format.tier.joined_storage import JoinedStorage
-from seglog_format.tier.keys import KeyRing
+from seglog_format.tier.joining import JoinedStorage
+from seglog_format.tier.layout import KeyRing
 from seglog_format.tier.layouts import layout_named
 from seglog_format.tier.remote_store import RemoteTier, open_tier
 from seglog_format.tier.tier import Tier
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seglog_format.spark.options import ReadOptions
     from seglog_format.storage.log_storage import LogStorage
     from seglog_format.storage.object_store import Objects, StoredFile
-    from seglog_format.tier.joined_storage import RemoteFile
+    from seglog_format.tier.joining import RemoteFile
 
 
 @dataclass(frozen=True, slots=True)

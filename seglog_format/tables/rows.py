@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from seglog_format.errors import FormatError, UndecodedRecordError, UsageError
 from seglog_format.tables.settings import ICEBERG
 from seglog_format.values.decoder import decoder_of
-from seglog_format.values.schemas import AS_MAP
-from seglog_format.values.undecoded import MAX_SHOWN
+from seglog_format.values.schemas import AS_MAP, MAX_SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,9 +5,16 @@ To read remote segments, call `seglog_format.open_tier` instead.
 
 from __future__ import annotations
 
-from seglog_format.tier.expiry import RetentionRules, expired
-from seglog_format.tier.records import RemotePartitionId, RemoteSegment, RemoteSegmentId, SegmentState, remote_event
-from seglog_format.tier.segments import Lineage, RemoteSegments
+from seglog_format.tier.local_metadata import RetentionRules, expired
+from seglog_format.tier.segments import (
+    Lineage,
+    RemotePartitionId,
+    RemoteSegment,
+    RemoteSegmentId,
+    RemoteSegments,
+    SegmentState,
+    remote_event,
+)
 
 __all__ = [
     "Lineage",

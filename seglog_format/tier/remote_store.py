@@ -13,12 +13,10 @@ from seglog_format.names import REMOTE_LOG_METADATA_TOPIC, FileKind
 from seglog_format.state.config import UNLIMITED
 from seglog_format.storage.object_store import ObjectFiles, objects_at
 from seglog_format.tier.chunked_bytes import DEFAULT_CACHE_SIZE
-from seglog_format.tier.expiry import RetentionRules
 from seglog_format.tier.joining import copies_of, gaps_between, join, served_parts
-from seglog_format.tier.keys import KeyRing
+from seglog_format.tier.layout import KeyRing
 from seglog_format.tier.layouts import layout_named, layout_of
-from seglog_format.tier.local_metadata import LocalMetadataTopic
-from seglog_format.tier.metadata_topic import read_metadata_topic
+from seglog_format.tier.local_metadata import LocalMetadataTopic, RetentionRules, read_metadata_topic
 from seglog_format.tier.tier import Tier
 
 if TYPE_CHECKING:
@@ -31,8 +29,7 @@ if TYPE_CHECKING:
     from seglog_format.log.remote_store import RemoteCopies
     from seglog_format.model import MissingOffsets
     from seglog_format.storage.object_store import Traffic
-    from seglog_format.tier.audit import AuditExtent
-    from seglog_format.tier.stored_findings import TierExtent
+    from seglog_format.tier.audit import AuditExtent, TierExtent
 
 
 class RemoteTier:
@@ -136,7 +133,7 @@ class RemoteTier:
             UsageError: the store does not answer, or there is no metadata topic in the log directories.
             FormatError: the log of the metadata topic is damaged.
         """
-        from seglog_format.tier.stored_findings import verify_tier  # noqa: PLC0415 - readers do without checks
+        from seglog_format.tier.audit import verify_tier  # noqa: PLC0415 - readers do without checks
 
         return verify_tier(self.tier, None if logs is None else read_metadata_topic(logs), extent=extent)
 

@@ -10,15 +10,20 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.schema.fields import unsigned_varint, zigzag
-from seglog_format.values.avro_bytes import (
+from seglog_format.values.avro_schema import (
     DOUBLE,
     FLOAT,
     INT32,
     INT64,
+    NO_DEFAULT,
     READS,
+    RECORDS,
+    AvroField,
+    AvroType,
     Input,
     Read,
     block_count,
+    converted,
     read_bytes,
     read_int,
     read_long,
@@ -27,13 +32,11 @@ from seglog_format.values.avro_bytes import (
     read_whole,
     taken,
 )
-from seglog_format.values.avro_logical import converted
-from seglog_format.values.avro_schema import NO_DEFAULT, RECORDS, AvroField, AvroType
+from seglog_format.values.schemas import UndecodedError
 from seglog_format.values.shape import BASE_CELLS, CELL_SIZE, WORK, Visits, text_of
-from seglog_format.values.undecoded import UndecodedError
 
 if TYPE_CHECKING:
-    from seglog_format.values.avro_logical import Column
+    from seglog_format.values.avro_schema import Column
 
 
 # -- defaults of Avro fields: JSON, as the bytes that a writer would have written --------------------------------------

@@ -1,15 +1,303 @@
-"""Avro schemas: their text, as types that refer to each other."""
+"""Avro schemas: types that refer to each other, the bytes of types without parts, and logical types."""
 
 from __future__ import annotations
 
 import json
+import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
 
-from seglog_format.values.undecoded import UndecodedError
+import pyarrow as pa
+
+from seglog_format.values.schemas import UndecodedError
 
 if TYPE_CHECKING:
     from seglog_format.values.schemas import SchemaText
+
+
+# -- the bytes of Avro values: numbers, texts and other types without parts --------------------------------------------
+
+
+MAX_SHIFT: Final = 63
+INT64: Final = range(-(2**63), 2**63)
+INT32: Final = range(-(2**31), 2**31)
+FLOAT: Final = struct.Struct("<f")
+DOUBLE: Final = struct.Struct("<d")
+
+
+class Input:
+    """The bytes of a value, and the position of the next one to read."""
+
+    __slots__ = ("data", "position")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+
+
+Read = Callable[[Input], Any]
+
+
+def read_whole(read: Read, data: bytes) -> Any:  # noqa: ANN401 - decoded objects
+    """Read a value that takes all bytes.
+
+    Raises:
+        UndecodedError: it takes fewer, or there are too few.
+    """
+    source = Input(data)
+    try:
+        value = read(source)
+    except IndexError as error:
+        msg = "not a value of its Avro schema: its bytes end early"
+        raise UndecodedError(msg) from error
+    except UndecodedError as error:
+        msg = f"not a value of its Avro schema: {error}"
+        raise UndecodedError(msg) from error
+    if source.position != len(data):
+        msg = f"{len(data) - source.position} bytes after the Avro value"
+        raise UndecodedError(msg)
+    return value
+
+
+def read_long(source: Input) -> int:
+    """Read a number of at most 64 bits."""
+    data, position = source.data, source.position
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:  # noqa: PLR2004 - the highest bit says that more bytes follow
+            break
+        shift += 7
+        if shift > MAX_SHIFT:
+            msg = "a number takes more than ten bytes"
+            raise UndecodedError(msg)
+    source.position = position
+    value = (value >> 1) ^ -(value & 1)
+    return value if value in INT64 else _refuse_number(value)
+
+
+def read_int(source: Input) -> int:
+    """Read a number of at most 32 bits."""
+    value = read_long(source)
+    return value if value in INT32 else _refuse_number(value)
+
+
+def _refuse_number(value: int) -> int:
+    msg = f"the number {value} is out of range"
+    raise UndecodedError(msg)
+
+
+def taken(source: Input, size: int) -> bytes:
+    """Read a number of bytes.
+
+    Raises:
+        UndecodedError: there are fewer.
+    """
+    position = source.position
+    end = position + size
+    if size < 0 or end > len(source.data):
+        msg = f"its bytes end early: {size} wanted, {len(source.data) - position} left"
+        raise UndecodedError(msg)
+    source.position = end
+    return source.data[position:end]
+
+
+def read_bytes(source: Input) -> bytes:
+    """Read bytes."""
+    return taken(source, read_long(source))
+
+
+def read_string(source: Input) -> str:
+    """Read a text."""
+    return read_bytes(source).decode()
+
+
+def _boolean(source: Input) -> bool:
+    (byte,) = taken(source, 1)
+    if byte > 1:
+        msg = f"the byte {byte} is neither true nor false"
+        raise UndecodedError(msg)
+    return byte == 1
+
+
+def _float(source: Input) -> float:
+    found: float = FLOAT.unpack(taken(source, FLOAT.size))[0]
+    return found
+
+
+def _double(source: Input) -> float:
+    found: float = DOUBLE.unpack(taken(source, DOUBLE.size))[0]
+    return found
+
+
+def read_null(_source: Input) -> None:
+    """Read null."""
+    return
+
+
+READS: Final[dict[str, Read]] = {
+    "null": read_null,
+    "boolean": _boolean,
+    "int": read_int,
+    "long": read_long,
+    "float": _float,
+    "double": _double,
+    "bytes": read_bytes,
+    "string": read_string,
+}
+
+
+def block_count(source: Input) -> int:
+    """Return the number of items in the next block of an array or map; 0 at its end."""
+    count = read_long(source)
+    if count < 0:
+        read_long(source)  # the size of the block in bytes
+    return abs(count)
+
+
+# -- Avro's logical types: numbers, bytes and texts as dates, times, decimals and UUIDs --------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """A type of the reader's schema as a column, or as a part of one.
+
+    Attributes:
+        type: Arrow's.
+        inside: the columns of fields, items or members.
+        width: as of `Shape`.
+        is_text: whether values are JSON as text.
+    """
+
+    type: pa.DataType
+    inside: tuple[Column, ...] = ()
+    width: int = 1
+    is_text: bool = False
+
+
+TEXT: Final = Column(pa.string(), is_text=True)
+
+MICRO: Final = 1_000
+MILLI: Final = 1_000_000
+DAY_MICROS: Final = 86_400_000_000
+TIMES: Final = {
+    "date": ("date", 1),
+    "time-millis": ("time", MILLI),
+    "time-micros": ("time", MICRO),
+    "timestamp-millis": ("timestamp", MILLI),
+    "timestamp-micros": ("timestamp", MICRO),
+    "timestamp-nanos": ("timestamp", 1),
+    "local-timestamp-millis": ("timestamp", MILLI),
+    "local-timestamp-micros": ("timestamp", MICRO),
+    "local-timestamp-nanos": ("timestamp", 1),
+}
+"""What the numbers of a logical type count: days, or times in units of so many nanoseconds."""
+COLUMNS: Final = {
+    "date": pa.date32(),
+    "time-millis": pa.time64("us"),
+    "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("us", "UTC"),
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+    "local-timestamp-millis": pa.timestamp("us"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "uuid": pa.string(),
+}
+"""Arrow's types by logical types. Nanoseconds stay numbers: tables hold microseconds."""
+EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - local times have no zone
+RANGES: Final = {
+    "date": range(-date(1970, 1, 1).toordinal() + 1, date.max.toordinal() - date(1970, 1, 1).toordinal() + 1),
+    "time": range(DAY_MICROS),
+    "timestamp": range(-62_135_596_800_000_000, 253_402_300_800_000_000),
+}
+"""What readers of tables can show: days and microseconds of the years 1 to 9999, and times of a day."""
+MAX_DECIMAL128: Final = 38
+
+
+def logical_column(kind: AvroType) -> pa.DataType | None:
+    """Return the type of a column for a logical type; None where the column is that of the type itself."""
+    if kind.logical == "decimal":
+        return (pa.decimal128 if kind.precision <= MAX_DECIMAL128 else pa.decimal256)(kind.precision, kind.scale)
+    return COLUMNS.get(kind.logical or "")
+
+
+def converted(read: Read, writer: AvroType, reader: AvroType, *, is_text: bool) -> Read:
+    """Return a plan that reads a value, and converts it to the reader's logical type.
+
+    The value counts in the unit of the writer's logical type, or in the reader's if the writer has none.
+
+    Args:
+        read: reads the value as the reader's type.
+        writer: type that the value was written as.
+        reader: type to convert it to.
+        is_text: whether the value becomes a part of JSON as text.
+
+    Raises:
+        UndecodedError: the writer has a logical type of another kind.
+    """
+    change = _change(writer, reader, is_text=is_text)
+    return read if change is None else lambda source: change(read(source))
+
+
+def _change(writer: AvroType, reader: AvroType, *, is_text: bool) -> Callable[[Any], Any] | None:
+    logical = reader.logical
+    if logical is None:
+        return None
+    if logical == "decimal":
+        scale = writer.scale if writer.logical == "decimal" else reader.scale
+        return lambda data: _decimal(data, scale)
+    if logical == "uuid":
+        return (lambda data: str(UUID(bytes=data))) if reader.kind == "fixed" else (lambda text: str(UUID(text)))
+    family, unit = TIMES[logical]
+    from_family, from_unit = TIMES.get(writer.logical or "", (family, unit))
+    if from_family != family:
+        msg = f"written as {writer.logical}, and the reader's schema has {logical}"
+        raise UndecodedError(msg)
+    to_unit = 1 if logical not in COLUMNS or family == "date" else MICRO
+    as_object = _objects(logical) if is_text else None
+    return lambda number: _time(number * from_unit, to_unit, logical, as_object)
+
+
+def _time(count: int, unit: int, logical: str, as_object: Callable[[int], Any] | None) -> Any:  # noqa: ANN401
+    found, rest = divmod(count, unit)
+    if rest:
+        msg = f"a time of {count} nanoseconds, and the column has microseconds"
+        raise UndecodedError(msg)
+    if logical in COLUMNS and found not in RANGES[TIMES[logical][0]]:
+        msg = f"{found} is out of the range of {logical}"
+        raise UndecodedError(msg)
+    return found if as_object is None else as_object(found)
+
+
+def _objects(logical: str) -> Callable[[int], Any] | None:
+    """Return the function that makes an object whose text is the date or time; None for numbers."""
+    if logical not in COLUMNS:
+        return None
+    family = TIMES[logical][0]
+    if family == "date":
+        return lambda days: (EPOCH + timedelta(days)).date()
+    if family == "time":
+        return _time_of_day
+    zone = None if logical.startswith("local") else UTC
+    return lambda micros: (EPOCH + timedelta(microseconds=micros)).replace(tzinfo=zone)
+
+
+def _time_of_day(micros: int) -> time:
+    return (EPOCH + timedelta(microseconds=micros)).time()
+
+
+def _decimal(data: bytes, scale: int) -> Decimal:
+    number = int.from_bytes(data, "big", signed=True)
+    return Decimal((number < 0, tuple(map(int, str(abs(number)))), -scale))
+
+
+# -- Avro schemas: their text, as types that refer to each other -------------------------------------------------------
+
 
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 RECORDS: Final = ("record", "error")

@@ -10,10 +10,19 @@ import pyarrow as pa
 
 from seglog_format.errors import UndecodedRecordError, UsageError, WriteError
 from seglog_format.values.schema_decoder import SchemaDecoder, of_schema
-from seglog_format.values.schemas import KAFKA, KINDS, TIMES_AS, TYPED, TYPES, SchemaText, schema_of_json
+from seglog_format.values.schemas import (
+    KAFKA,
+    KINDS,
+    TIMES_AS,
+    TYPED,
+    TYPES,
+    SchemaText,
+    UndecodedError,
+    id_and_rest,
+    reason_for,
+    schema_of_json,
+)
 from seglog_format.values.shape import CELL_SIZE, WORK
-from seglog_format.values.undecoded import UndecodedError, reason_for
-from seglog_format.values.wire import id_and_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

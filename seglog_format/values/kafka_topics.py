@@ -12,8 +12,8 @@ from seglog_format.errors import FormatError, UsageError
 from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
 from seglog_format.schema.metadata_records import FRAMED_TOPICS
 from seglog_format.schema.protocol import SIMPLE_TYPES, ArrayOf, Structure, table
+from seglog_format.values.schemas import UndecodedError
 from seglog_format.values.shape import WORK, Shape, list_of, struct_of
-from seglog_format.values.undecoded import UndecodedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -21,11 +21,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from seglog_format.errors import UsageError
 from seglog_format.storage.child_processes import compiled
-from seglog_format.values.schemas import TYPED
-from seglog_format.values.shape import MAX_DEPTH, WORK, Shape, Visits, fields_of, list_of, text_of
-from seglog_format.values.times import PROTOBUF_TIMES
-from seglog_format.values.undecoded import UndecodedError
-from seglog_format.values.wire import indexes_and_rest
+from seglog_format.values.schemas import TYPED, UndecodedError, indexes_and_rest
+from seglog_format.values.shape import MAX_DEPTH, PROTOBUF_TIMES, WORK, Shape, Visits, fields_of, list_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import pyarrow as pa
 
 from seglog_format.errors import UsageError, WriteError
-from seglog_format.values.avro_bytes import read_whole
-from seglog_format.values.avro_logical import TEXT, Column, logical_column
 from seglog_format.values.avro_reading import Plans
-from seglog_format.values.avro_schema import RECORDS, AvroType, avro_type
+from seglog_format.values.avro_schema import RECORDS, TEXT, AvroType, Column, avro_type, logical_column, read_whole
+from seglog_format.values.schemas import UndecodedError, id_and_rest, reason_for
 from seglog_format.values.shape import CELL_SIZE, MAX_DEPTH, WORK, Shape, Visits, width_of
-from seglog_format.values.undecoded import UndecodedError, reason_for
-from seglog_format.values.wire import id_and_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -1,14 +1,109 @@
-"""The schemas of Schema Registry, from the records of its topic `_schemas`."""
+"""The schemas of Schema Registry, the header before a value that names one, and the error for undecodable bytes."""
 
 from __future__ import annotations
 
 import json
 import re
+import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+
+# -- the error of a decoder for bytes that it cannot decode ------------------------------------------------------------
+
+
+MAX_REASON: Final = 200
+"""Maximum characters of a reason."""
+MAX_SHOWN: Final = 60
+"""Maximum characters or bytes of a value in a reason."""
+
+
+class UndecodedError(Exception):
+    """The bytes do not match the schema. Callers of the package get the reason as text.
+
+    Attributes:
+        path: names of the fields that the value is in, with dots between; empty for the whole value.
+    """
+
+    path = ""
+
+    def inside(self, name: str) -> UndecodedError:
+        """Return the error of a field for the value that the field is in."""
+        self.path = f"{name}.{self.path}".rstrip(".")
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.path}: {super().__str__()}" if self.path else super().__str__()
+
+
+def reason_for(error: Exception) -> str:
+    """Return why bytes or a schema cannot be decoded: one line that is valid text, with the class of other errors."""
+    first = str(error).partition("\n")[0]
+    text = first if isinstance(error, UndecodedError) else f"{type(error).__name__} {first}".rstrip()
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]}..."
+
+
+# -- the header that serializers of Schema Registry write before the bytes of an object --------------------------------
+
+
+MAGIC: Final = 0
+HEADER: Final = struct.Struct(">bI")
+MAX_INDEXES: Final = 64
+"""Maximum nesting depth of a message type."""
+
+
+def id_and_rest(data: bytes) -> tuple[int, bytes]:
+    """Return the id of the schema that a value was written by, and the bytes after the header.
+
+    Raises:
+        UndecodedError: the value has no such header.
+    """
+    if len(data) < HEADER.size or data[0] != MAGIC:
+        found = f"first byte {data[0]}" if data else "no bytes"
+        msg = f"no header of Schema Registry: {found}, {len(data)} bytes"
+        raise UndecodedError(msg)
+    return HEADER.unpack_from(data)[1], data[HEADER.size :]
+
+
+def indexes_and_rest(data: bytes) -> tuple[tuple[int, ...], bytes]:
+    """Return the path of indexes to the type of a Protobuf value in its file, and the bytes after the path.
+
+    Raises:
+        UndecodedError: the indexes are cut off or too many.
+    """
+    count, position = _zigzag(data, 0)
+    if count == 0:
+        return (0,), data[position:]
+    if not 0 < count <= MAX_INDEXES:
+        msg = f"{count} message indexes"
+        raise UndecodedError(msg)
+    indexes = []
+    for _ in range(count):
+        index, position = _zigzag(data, position)
+        indexes.append(index)
+    return tuple(indexes), data[position:]
+
+
+def _zigzag(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if position >= len(data) or shift > 28:  # noqa: PLR2004 - five bytes of seven bits
+            msg = "the message indexes are cut off"
+            raise UndecodedError(msg)
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            return (value >> 1) ^ -(value & 1), position
+
+
+# -- the schemas of Schema Registry, from the records of its topic `_schemas` ------------------------------------------
+
 
 TYPES: Final = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}
 """Types of schemas, by the kinds of keys and values that need a schema."""

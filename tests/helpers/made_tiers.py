@@ -25,7 +25,7 @@ from seglog_format.generation.recipe import recipe_from
 from seglog_format.record_model import EpochStart
 from seglog_format.storage.byte_source import MemoryBytes
 from seglog_format.tier.layouts import epochs_from
-from seglog_format.tier.records import RemotePartitionId, RemoteSegment, RemoteSegmentId, SegmentState
+from seglog_format.tier.segments import RemotePartitionId, RemoteSegment, RemoteSegmentId, SegmentState
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from seglog_format import PartitionWriter, new_record
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.tier.records import RemoteSegment, RemoteSegmentId, SegmentState
+    from seglog_format.tier.segments import RemoteSegment, RemoteSegmentId, SegmentState
 
 
 def metadata_partition(local: Path) -> Path:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from proofs.serve.client import Answer, Client
 from seglog_format.serve.catalog import CatalogOptions, open_catalog
-from seglog_format.serve.limits import Limits
+from seglog_format.serve.limits import Limits, Settings
 from seglog_format.serve.server import Server
-from seglog_format.serve.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -66,7 +66,7 @@ def _declarations(report: Json) -> Iterator[str]:
         yield f"- add {report['release']} to RELEASES in tools/message_definitions.py; {command}"
     new = [name for name, fields in found.get("new", {}).items() if _is_metadata(fields)]
     yield from _listed(
-        "a rule in seglog_format/cluster/metadata_state.py RULES for", [each for each in new if not _has_rule(each)]
+        "a rule in seglog_format/cluster/metadata_log.py RULES for", [each for each in new if not _has_rule(each)]
     )
 
 
@@ -137,9 +137,9 @@ def _levels(report: Json) -> Iterator[str]:
     if line not in OF_NODE.findall(NODES.read_text(encoding="utf-8")):
         latest = dict(sorted(in_production(found)))
         levels = [f"{name} {level}" for name, level in latest.items()]
-        yield f"- a Release({line!r}, ...) in seglog_format/cluster/releases.py; changed here: {_some(levels)}"
+        yield f"- a Release({line!r}, ...) in seglog_format/cluster/image.py; changed here: {_some(levels)}"
     gone = [name for name in found.get("gone", {}) if not name.startswith(FOR_TESTS)]
-    yield from _listed("gone, also from seglog_format/cluster/releases.py and spec/B-version-history.md", gone)
+    yield from _listed("gone, also from seglog_format/cluster/image.py and spec/B-version-history.md", gone)
 
 
 def _settings(report: Json) -> Iterator[str]:
@@ -149,7 +149,7 @@ def _settings(report: Json) -> Iterator[str]:
         for holder, facts in change.get("changed", {}).items():
             if simple_name(holder) == "LogConfig":
                 shown = "; ".join(f"{fact} {_short(old)}, now {_short(now)}" for fact, (old, now) in facts.items())
-                yield f"- {name}: {shown}: state/config.py, cluster/releases.py, appendix B"
+                yield f"- {name}: {shown}: state/config.py, cluster/image.py, appendix B"
     known = [name for name in gone if LogConfig.has_setting(name)]
     yield from _listed("gone, and in LogConfig", known)
     yield from _listed("gone: seglog_format/cluster/new_image.py DROPPED_SETTINGS", [n for n in gone if n not in known])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -60,6 +61,8 @@ GAPS: Mapping[str, tuple[dict[str, bytes], dict[str, int], set[Span]]] = {
         {},
         {(5, 10)},
     ),
+    "a recovery point above the end": ({"0.log": entry(0, 5)}, {"recovery-point-offset-checkpoint": 9}, {(5, 9)}),
+    "the cleaner has been further": ({"0.log": entry(0, 5)}, {"cleaner-offset-checkpoint": 9}, {(5, 9)}),
     "a high watermark alone": ({}, {MARK: 4}, {(0, 4)}),
     "what is tiered": ({"9.log": entry(9, 5)}, {START: 3}, set()),
 }
@@ -142,6 +145,14 @@ def by_salvage(path: Path, capsys: Capture) -> Said:
     return status, spans([*found, *(each for line in lines for each in line.get("missing") or ())])
 
 
+def by_resurrect(path: Path, capsys: Capture) -> Said:
+    """Return what the plan of a node says of lost offsets, first and last one."""
+    status, lines = lines_of(["resurrect", "--unknown-topics", str(path.parent)], capsys)
+    text = "\n".join(line["text"] for line in lines if line["type"] == "note" and line["about"] == path.name)
+    found = re.findall(r"(?:missing,|offsets,|offsets) (\d+) to (\d+)", text)
+    return status, {(int(first), int(last) + 1) for first, last in found}
+
+
 def by_records(path: Path, _capsys: Capture) -> Said:
     """Return the gaps that the callback of `records` gets."""
     gaps: list[Any] = []
@@ -168,6 +179,7 @@ IN_FULL: Mapping[str, Callable[[Path, Capture], Said]] = {
     "recover": by_recover,
     "doctor": by_doctor,
     "salvage": by_salvage,
+    "resurrect": by_resurrect,
     "records": by_records,
     "scan": by_scan,
 }
@@ -183,6 +195,9 @@ def test_what_is_missing_is_the_same_in_every_command(
     status, found = IN_FULL[command](built(name, tmp_path), capsys)
     if command == "salvage" and name == "an empty log that replaces the last one":
         assert (status, found) == (WHOLE, set())  # it copies the log that is replaced
+        return
+    if command == "resurrect" and name == "what is tiered":
+        assert (status, found) == (FOUND, {(3, 9)})  # the node lacks these, unless --remote gives them
         return
     assert found == missing
     assert status == (FOUND if missing else WHOLE)
@@ -265,6 +280,8 @@ UNREADABLE_BATCHES: Mapping[str, bytes] = {
 def status_of_command(command: str, path: Path, capsys: Capture) -> int:
     if command == "diff":
         return lines_of(["diff", str(path), str(path)], capsys)[0]
+    if command == "find":
+        return lines_of(["find", "no record has this", str(path)], capsys)[0]
     if command == "export":
         return lines_of(["export", str(path), "--to", str(path.parent.parent / "table"), "--format", "jsonl"], capsys)[
             0
@@ -272,7 +289,9 @@ def status_of_command(command: str, path: Path, capsys: Capture) -> int:
     return IN_FULL[command](path, capsys)[0]
 
 
-@pytest.mark.parametrize("command", ["ls", "ls --long", "verify", "dump", "recover", "salvage", "diff", "export"])
+@pytest.mark.parametrize(
+    "command", ["ls", "ls --long", "verify", "dump", "recover", "salvage", "diff", "export", "find"]
+)
 @each_of("name", DISORDERED)
 def test_every_command_tells_of_offsets_that_are_out_of_order(
     name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -281,10 +300,33 @@ def test_every_command_tells_of_offsets_that_are_out_of_order(
     if command == "salvage" and name == "an empty segment inside another":
         assert status == WHOLE  # every batch is copied, and the copy is in order
     else:
-        assert status == (UNREAD if command in {"diff", "export"} else FOUND)
+        assert status == (UNREAD if command in {"diff", "export", "find"} else FOUND)
 
 
-@pytest.mark.parametrize("command", ["verify", "dump", "recover", "salvage", "diff", "export"])
+@each_of("name", ["copy.log", "5.log.gz", "5.log.bak", "5.log.deleted"])
+def test_a_file_that_is_no_segment_has_no_gap_around_it(name: str, tmp_path: Path, capsys: Capture) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5), "5.log": MIDDLE, name: MIDDLE})
+    checkpoint(path, MARK, 10)
+    assert by_dump(path, capsys)[1] == set()
+
+
+@each_of("command", ["ls", "verify", "dump", "find v", "salvage", "export", "resurrect", "cluster"])
+def test_a_partition_directory_may_be_a_link_that_leads_out(command: str, tmp_path: Path, capsys: Capture) -> None:
+    plain, linked = (built("a record in the middle", tmp_path / name) for name in ("plain", "linked"))
+    linked.rename(tmp_path / "elsewhere")
+    linked.symlink_to(tmp_path / "elsewhere")
+    more = {"salvage": ["-o"], "export": ["--format", "jsonl", "--to"]}.get(command, [])
+    found = []
+    for path in (plain, linked):
+        status, lines = lines_of(
+            [*command.split(), str(path.parent), *more, *([str(path.parent.parent / "out")] if more else [])], capsys
+        )
+        found.append((status, [line["type"] for line in lines if "type" in line]))
+    assert found[0] == found[1]
+    assert len(found[0][1]) > 0
+
+
+@pytest.mark.parametrize("command", ["verify", "dump", "recover", "salvage", "diff", "export", "resurrect"])
 @each_of("name", UNREADABLE_BATCHES)
 def test_every_command_that_decodes_tells_of_a_batch_that_no_reader_can_read(
     name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import struct
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from helpers.damage import damaged_cases
-from helpers.made_partitions import EMPTY_SNAPSHOT, EPOCHS, checkpoint, entry, make, numbered
+from helpers.made_partitions import EMPTY_SNAPSHOT, EPOCHS, checkpoint, entry, make, numbered, transactional
+from helpers.messages import message, wrapper
 from helpers.support import REPOSITORY
 from helpers.walking import each_of
 
@@ -335,15 +337,51 @@ def test_every_command_that_decodes_tells_of_a_batch_that_no_reader_can_read(
     assert status_of_command(command, path, capsys) == (UNREAD if command in {"diff", "export"} else FOUND)
 
 
-def test_a_recovery_names_what_a_broker_keeps_and_no_reader_can_read(tmp_path: Path, capsys: Capture) -> None:
-    path = make(tmp_path, {"0.log": entry(0, 5) + UNREADABLE_BATCHES["magic 9"] + entry(10, 5)})
-    _, (line,) = lines_of(["recover", str(path)], capsys)
-    assert (line["plan"]["cuts"], line["lost"]) == ([], [])
-    assert [(each["position"], each["requirement"]) for each in line["kept"]] == [
-        (len(entry(0, 5)) + 16, "SEG-BAT-004")
-    ]
+KEPT: Mapping[str, tuple[bytes, bytes, tuple[str, int, str]]] = {
+    "a magic that no reader knows": (UNREADABLE_BATCHES["magic 9"], b"", ("log", len(entry(0, 5)) + 16, "SEG-BAT-004")),
+    "an index with two wrong entries": (
+        MIDDLE,
+        struct.pack(">iiii", 3, 7, 4, 9),
+        ("index", 0, "SEG-IDX-003"),
+    ),
+}
+"""The second batch of a closed segment, its index, and the only line: ending, position and requirement."""
+
+
+@each_of("name", KEPT)
+def test_a_recovery_names_what_a_broker_keeps_and_no_reader_can_read(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    batch, index, (ending, position, requirement) = KEPT[name]
+    path = make(tmp_path, {"0.log": entry(0, 5) + batch, "0.index": index, "10.log": entry(10, 5)}, clean=True)
+    status, (line,) = lines_of(["recover", str(path)], capsys)
+    assert (line["plan"]["cuts"], line["lost"], status) == ([], [], FOUND)
+    assert [(each["position"], each["requirement"]) for each in line["kept"]] == [(position, requirement)]
     assert run(["recover", str(path)]) == FOUND
-    assert "kept, as brokers keep it: 00000000000000000000.log:312: magic: " in capsys.readouterr().out
+    assert f"kept, as brokers keep it: {0:020}.{ending}:{position}: " in capsys.readouterr().out
+
+
+def test_a_recovery_names_every_offset_of_a_wrapper_that_it_drops(tmp_path: Path, capsys: Capture) -> None:
+    packed = wrapper(*(message(offset) for offset in range(4)), offset=8)
+    path = make(tmp_path, {"0.log": entry(0, 5)[:-9], "5.log": packed})
+    _, (line,) = lines_of(["recover", "--full-scan", str(path)], capsys)
+    assert spans(line["lost"]) == {(0, 5), (5, 9)}
+
+
+def test_a_recovery_ends_although_the_log_ends_below_its_last_base_offset(tmp_path: Path, capsys: Capture) -> None:
+    indexes = {f"{base}{ending}": b"" for base in (0, 20) for ending in (".index", ".timeindex")}
+    path = make(tmp_path, {"0.log": transactional(0), "20.log": transactional(8), **indexes}, clean=True)
+    checkpoint(path, "recovery-point-offset-checkpoint", 40)
+    for _ in range(2):
+        assert lines_of(["recover", "--write", str(path)], capsys)[0] == FOUND
+        assert [each.name for each in path.glob("*.snapshot")] == [numbered("9.snapshot")]
+
+
+def test_no_checkpoint_is_written_with_a_topic_whose_name_is_no_text(tmp_path: Path) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5), "5.log": MIDDLE})
+    checkpoint(path, MARK, 10)
+    path.rename(os.fsdecode(os.fsencode(path.parent) + b"/t\xff-0"))
+    assert run(["retain", "--config", "retention.ms=1", str(path.parent)]) == UNREAD
 
 
 @pytest.mark.parametrize("words", [[], ["--like-broker"], ["--full-scan"]], ids=["default", "like a broker", "full"])

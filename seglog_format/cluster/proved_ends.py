@@ -116,10 +116,9 @@ def _proved_ends(
         end = chosen.log_end_offset if chosen is not None and is_chosen else copy.log_end_offset
         if end is None or copy.log_start_offset <= end:  # else the checkpoint is of another log
             yield ProvedEnd(min(copy.log_start_offset, limit), f"the log start offset of {copy.path}")
+            yield from (ProvedEnd(min(gap.next_offset, limit), gap.path) for gap in copy.gaps)
         if is_chosen:
             yield ProvedEnd(copy.recovery_point, FileKind.RECOVERY_POINT_CHECKPOINT.value)
-        for gap in copy.gaps:
-            yield ProvedEnd(min(gap.next_offset, limit), gap.path)
         for epoch, start in leader_epochs_of(copy.path) if is_chosen or not has_all else ():
             of = "" if is_chosen else f" of {copy.path}"
             yield ProvedEnd(min(start, _limit(chosen, epoch)), f"{FileKind.LEADER_EPOCH_CHECKPOINT.value}{of}")

@@ -139,7 +139,7 @@ class LogDirectory(ScannedPartitions):
 
     def checkpointed_end(self, partition: TopicPartition) -> int:
         """Return the greatest offset that a partition had reached by the checkpoints; 0 without any."""
-        checkpoints = (self.high_watermarks, self.recovery_points, self.cleaner_offsets)
+        checkpoints = (self.high_watermarks, self.recovery_points, self.cleaner_offsets, self.log_start_offsets)
         return max(each.get(partition, 0) for each in checkpoints)
 
     def recovery_point(self, partition: TopicPartition) -> int:

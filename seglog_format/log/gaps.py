@@ -498,6 +498,7 @@ class Watched:
     """The part of a partition that reports gaps to its readers."""
 
     listing: PartitionListing
+    segments: Sequence[LogSegment]
     _checkpointed_end: int
     _log_start_checkpoint: int
 
@@ -516,6 +517,9 @@ class Watched:
             callback = partial(_report_both, on_corrupt, callback)
         if is_from_start:
             self._gap_watch.at_start(callback)
+            start, last = self._log_start_checkpoint, self.listing.base_offsets[-1:]
+            if last and start > last[0] and start > self.segments[-1].next_offset:  # reading begins above all records
+                self._gap_watch.at_border(callback, last[0], last[0], None)
         return partial(self._gap_watch.at_border, callback)
 
     @cached_property

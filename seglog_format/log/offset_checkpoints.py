@@ -47,6 +47,7 @@ REACHED: Final = (
     FileKind.REPLICATION_OFFSET_CHECKPOINT,
     FileKind.RECOVERY_POINT_CHECKPOINT,
     FileKind.CLEANER_OFFSET_CHECKPOINT,
+    FileKind.LOG_START_OFFSET_CHECKPOINT,
 )
 """Checkpoints that have no offset above the end that the log had (SEG-CKP-012)."""
 

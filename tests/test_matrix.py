@@ -381,6 +381,30 @@ def test_a_recovery_ends_although_the_log_ends_below_its_last_base_offset(tmp_pa
         assert [each.name for each in path.glob("*.snapshot")] == [numbered("9.snapshot")]
 
 
+REPLICAS: Mapping[str, tuple[dict[str, bytes], dict[str, bytes]]] = {
+    "a hole in the longer one": ({"0.log": entry(0, 5), "10.log": entry(10, 5)}, {"0.log": entry(0, 5) + MIDDLE}),
+    "a hole in each": (
+        {"0.log": entry(0, 5), "10.log": entry(10, 5)},
+        {"0.log": entry(0, 5) + MIDDLE, "13.log": entry(13, 2)},
+    ),
+    "records that do not decode": (
+        {"0.log": entry(0, 5) + UNREADABLE_BATCHES["records that do not decode"] + entry(10, 5)},
+        {"0.log": entry(0, 5) + MIDDLE + entry(10, 5)},
+    ),
+}
+"""Two replicas that together hold the offsets 0 to 14."""
+
+
+@each_of("name", REPLICAS)
+def test_a_node_gets_from_another_replica_what_one_lacks(name: str, tmp_path: Path, capsys: Capture) -> None:
+    paths = [make(tmp_path / str(number), files).parent for number, files in enumerate(REPLICAS[name])]
+    node = tmp_path / "node"
+    status, _ = lines_of(["resurrect", "--unknown-topics", "-o", str(node), *map(str, paths)], capsys)
+    assert status == FOUND
+    with open_partition(node / "orders-0") as partition:
+        assert [record.offset for record in partition.records()] == list(range(15))
+
+
 def test_no_checkpoint_is_written_with_a_topic_whose_name_is_no_text(tmp_path: Path) -> None:
     path = make(tmp_path, {"0.log": entry(0, 5), "5.log": MIDDLE})
     checkpoint(path, MARK, 10)

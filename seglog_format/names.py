@@ -187,6 +187,16 @@ def is_legal_topic(topic: str) -> bool:
     return bool(_TOPIC.fullmatch(topic)) and topic not in {".", ".."}
 
 
+def require_text(topic: str, at: Location) -> None:
+    """Refuse a topic whose directory has a name that is not UTF-8: nothing that is text can name it.
+
+    Raises:
+        FormatError: it is such a topic (SEG-PDR-002).
+    """
+    if not is_text(topic):
+        raise FormatError(at, "SEG-PDR-002", expected="the name of a topic, in ASCII", found=ascii(topic))
+
+
 def is_text(name: str) -> bool:
     """Return whether the name of a file is UTF-8; a file with another name can be opened, but not named in text."""
     try:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import struct
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from helpers.damage import damaged_cases
-from helpers.made_partitions import EMPTY_SNAPSHOT, EPOCHS, checkpoint, entry, make, numbered
+from helpers.made_partitions import EMPTY_SNAPSHOT, EPOCHS, checkpoint, entry, make, numbered, transactional
+from helpers.messages import message, wrapper
 from helpers.support import REPOSITORY
 from helpers.walking import each_of
 
@@ -60,6 +63,9 @@ GAPS: Mapping[str, tuple[dict[str, bytes], dict[str, int], set[Span]]] = {
         {},
         {(5, 10)},
     ),
+    "a recovery point above the end": ({"0.log": entry(0, 5)}, {"recovery-point-offset-checkpoint": 9}, {(5, 9)}),
+    "the cleaner has been further": ({"0.log": entry(0, 5)}, {"cleaner-offset-checkpoint": 9}, {(5, 9)}),
+    "a log start above the end": ({"0.log": entry(0, 5)}, {START: 9}, {(5, 9)}),
     "a high watermark alone": ({}, {MARK: 4}, {(0, 4)}),
     "what is tiered": ({"9.log": entry(9, 5)}, {START: 3}, set()),
 }
@@ -142,6 +148,14 @@ def by_salvage(path: Path, capsys: Capture) -> Said:
     return status, spans([*found, *(each for line in lines for each in line.get("missing") or ())])
 
 
+def by_resurrect(path: Path, capsys: Capture) -> Said:
+    """Return what the plan of a node says of lost offsets, first and last one."""
+    status, lines = lines_of(["resurrect", "--unknown-topics", str(path.parent)], capsys)
+    text = "\n".join(line["text"] for line in lines if line["type"] == "note" and line["about"] == path.name)
+    found = re.findall(r"(?:missing,|offsets,|offsets) (\d+) to (\d+)", text)
+    return status, {(int(first), int(last) + 1) for first, last in found}
+
+
 def by_records(path: Path, _capsys: Capture) -> Said:
     """Return the gaps that the callback of `records` gets."""
     gaps: list[Any] = []
@@ -168,6 +182,7 @@ IN_FULL: Mapping[str, Callable[[Path, Capture], Said]] = {
     "recover": by_recover,
     "doctor": by_doctor,
     "salvage": by_salvage,
+    "resurrect": by_resurrect,
     "records": by_records,
     "scan": by_scan,
 }
@@ -183,6 +198,12 @@ def test_what_is_missing_is_the_same_in_every_command(
     status, found = IN_FULL[command](built(name, tmp_path), capsys)
     if command == "salvage" and name == "an empty log that replaces the last one":
         assert (status, found) == (WHOLE, set())  # it copies the log that is replaced
+        return
+    if command == "resurrect" and name == "what is tiered":
+        assert (status, found) == (FOUND, {(3, 9)})  # the node lacks these, unless --remote gives them
+        return
+    if command in {"doctor", "resurrect"} and name == "a log start above the end":
+        assert status == FOUND  # one adds what a start removes, the other lets the log start at its first record
         return
     assert found == missing
     assert status == (FOUND if missing else WHOLE)
@@ -265,6 +286,8 @@ UNREADABLE_BATCHES: Mapping[str, bytes] = {
 def status_of_command(command: str, path: Path, capsys: Capture) -> int:
     if command == "diff":
         return lines_of(["diff", str(path), str(path)], capsys)[0]
+    if command == "find":
+        return lines_of(["find", "no record has this", str(path)], capsys)[0]
     if command == "export":
         return lines_of(["export", str(path), "--to", str(path.parent.parent / "table"), "--format", "jsonl"], capsys)[
             0
@@ -272,7 +295,9 @@ def status_of_command(command: str, path: Path, capsys: Capture) -> int:
     return IN_FULL[command](path, capsys)[0]
 
 
-@pytest.mark.parametrize("command", ["ls", "ls --long", "verify", "dump", "recover", "salvage", "diff", "export"])
+@pytest.mark.parametrize(
+    "command", ["ls", "ls --long", "verify", "dump", "recover", "salvage", "diff", "export", "find"]
+)
 @each_of("name", DISORDERED)
 def test_every_command_tells_of_offsets_that_are_out_of_order(
     name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -281,10 +306,33 @@ def test_every_command_tells_of_offsets_that_are_out_of_order(
     if command == "salvage" and name == "an empty segment inside another":
         assert status == WHOLE  # every batch is copied, and the copy is in order
     else:
-        assert status == (UNREAD if command in {"diff", "export"} else FOUND)
+        assert status == (UNREAD if command in {"diff", "export", "find"} else FOUND)
 
 
-@pytest.mark.parametrize("command", ["verify", "dump", "recover", "salvage", "diff", "export"])
+@each_of("name", ["copy.log", "5.log.gz", "5.log.bak", "5.log.deleted"])
+def test_a_file_that_is_no_segment_has_no_gap_around_it(name: str, tmp_path: Path, capsys: Capture) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5), "5.log": MIDDLE, name: MIDDLE})
+    checkpoint(path, MARK, 10)
+    assert by_dump(path, capsys)[1] == set()
+
+
+@each_of("command", ["ls", "verify", "dump", "find v", "salvage", "export", "resurrect", "cluster"])
+def test_a_partition_directory_may_be_a_link_that_leads_out(command: str, tmp_path: Path, capsys: Capture) -> None:
+    plain, linked = (built("a record in the middle", tmp_path / name) for name in ("plain", "linked"))
+    linked.rename(tmp_path / "elsewhere")
+    linked.symlink_to(tmp_path / "elsewhere")
+    more = {"salvage": ["-o"], "export": ["--format", "jsonl", "--to"]}.get(command, [])
+    found = []
+    for path in (plain, linked):
+        status, lines = lines_of(
+            [*command.split(), str(path.parent), *more, *([str(path.parent.parent / "out")] if more else [])], capsys
+        )
+        found.append((status, [line["type"] for line in lines if "type" in line]))
+    assert found[0] == found[1]
+    assert len(found[0][1]) > 0
+
+
+@pytest.mark.parametrize("command", ["verify", "dump", "recover", "salvage", "diff", "export", "resurrect"])
 @each_of("name", UNREADABLE_BATCHES)
 def test_every_command_that_decodes_tells_of_a_batch_that_no_reader_can_read(
     name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -293,15 +341,75 @@ def test_every_command_that_decodes_tells_of_a_batch_that_no_reader_can_read(
     assert status_of_command(command, path, capsys) == (UNREAD if command in {"diff", "export"} else FOUND)
 
 
-def test_a_recovery_names_what_a_broker_keeps_and_no_reader_can_read(tmp_path: Path, capsys: Capture) -> None:
-    path = make(tmp_path, {"0.log": entry(0, 5) + UNREADABLE_BATCHES["magic 9"] + entry(10, 5)})
-    _, (line,) = lines_of(["recover", str(path)], capsys)
-    assert (line["plan"]["cuts"], line["lost"]) == ([], [])
-    assert [(each["position"], each["requirement"]) for each in line["kept"]] == [
-        (len(entry(0, 5)) + 16, "SEG-BAT-004")
-    ]
+KEPT: Mapping[str, tuple[bytes, bytes, tuple[str, int, str]]] = {
+    "a magic that no reader knows": (UNREADABLE_BATCHES["magic 9"], b"", ("log", len(entry(0, 5)) + 16, "SEG-BAT-004")),
+    "an index with two wrong entries": (
+        MIDDLE,
+        struct.pack(">iiii", 3, 7, 4, 9),
+        ("index", 0, "SEG-IDX-003"),
+    ),
+}
+"""The second batch of a closed segment, its index, and the only line: ending, position and requirement."""
+
+
+@each_of("name", KEPT)
+def test_a_recovery_names_what_a_broker_keeps_and_no_reader_can_read(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    batch, index, (ending, position, requirement) = KEPT[name]
+    path = make(tmp_path, {"0.log": entry(0, 5) + batch, "0.index": index, "10.log": entry(10, 5)}, clean=True)
+    status, (line,) = lines_of(["recover", str(path)], capsys)
+    assert (line["plan"]["cuts"], line["lost"], status) == ([], [], FOUND)
+    assert [(each["position"], each["requirement"]) for each in line["kept"]] == [(position, requirement)]
     assert run(["recover", str(path)]) == FOUND
-    assert "kept, as brokers keep it: 00000000000000000000.log:312: magic: " in capsys.readouterr().out
+    assert f"kept, as brokers keep it: {0:020}.{ending}:{position}: " in capsys.readouterr().out
+
+
+def test_a_recovery_names_every_offset_of_a_wrapper_that_it_drops(tmp_path: Path, capsys: Capture) -> None:
+    packed = wrapper(*(message(offset) for offset in range(4)), offset=8)
+    path = make(tmp_path, {"0.log": entry(0, 5)[:-9], "5.log": packed})
+    _, (line,) = lines_of(["recover", "--full-scan", str(path)], capsys)
+    assert spans(line["lost"]) == {(0, 5), (5, 9)}
+
+
+def test_a_recovery_ends_although_the_log_ends_below_its_last_base_offset(tmp_path: Path, capsys: Capture) -> None:
+    indexes = {f"{base}{ending}": b"" for base in (0, 20) for ending in (".index", ".timeindex")}
+    path = make(tmp_path, {"0.log": transactional(0), "20.log": transactional(8), **indexes}, clean=True)
+    checkpoint(path, "recovery-point-offset-checkpoint", 40)
+    for _ in range(2):
+        assert lines_of(["recover", "--write", str(path)], capsys)[0] == FOUND
+        assert [each.name for each in path.glob("*.snapshot")] == [numbered("9.snapshot")]
+
+
+REPLICAS: Mapping[str, tuple[dict[str, bytes], dict[str, bytes]]] = {
+    "a hole in the longer one": ({"0.log": entry(0, 5), "10.log": entry(10, 5)}, {"0.log": entry(0, 5) + MIDDLE}),
+    "a hole in each": (
+        {"0.log": entry(0, 5), "10.log": entry(10, 5)},
+        {"0.log": entry(0, 5) + MIDDLE, "13.log": entry(13, 2)},
+    ),
+    "records that do not decode": (
+        {"0.log": entry(0, 5) + UNREADABLE_BATCHES["records that do not decode"] + entry(10, 5)},
+        {"0.log": entry(0, 5) + MIDDLE + entry(10, 5)},
+    ),
+}
+"""Two replicas that together hold the offsets 0 to 14."""
+
+
+@each_of("name", REPLICAS)
+def test_a_node_gets_from_another_replica_what_one_lacks(name: str, tmp_path: Path, capsys: Capture) -> None:
+    paths = [make(tmp_path / str(number), files).parent for number, files in enumerate(REPLICAS[name])]
+    node = tmp_path / "node"
+    status, _ = lines_of(["resurrect", "--unknown-topics", "-o", str(node), *map(str, paths)], capsys)
+    assert status == FOUND
+    with open_partition(node / "orders-0") as partition:
+        assert [record.offset for record in partition.records()] == list(range(15))
+
+
+def test_no_checkpoint_is_written_with_a_topic_whose_name_is_no_text(tmp_path: Path) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5), "5.log": MIDDLE})
+    checkpoint(path, MARK, 10)
+    path.rename(os.fsdecode(os.fsencode(path.parent) + b"/t\xff-0"))
+    assert run(["retain", "--config", "retention.ms=1", str(path.parent)]) == UNREAD
 
 
 @pytest.mark.parametrize("words", [[], ["--like-broker"], ["--full-scan"]], ids=["default", "like a broker", "full"])

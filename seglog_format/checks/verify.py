@@ -52,6 +52,11 @@ if TYPE_CHECKING:
     from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.storage.byte_source import Buffer
 
+SEGMENT_FILES: Final = frozenset(
+    kind.value for kind in (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+)
+"""Endings of the files of a segment that readers use."""
+
 
 def verify(  # noqa: PLR0913 - options by name
     path: str | os.PathLike[str],
@@ -111,13 +116,14 @@ def verify(  # noqa: PLR0913 - options by name
 
 
 def faults_of_logs(path: Path, engine: Engine = Engine.AUTO) -> Iterator[Finding]:
-    """Yield what is wrong in the logs at a path, or was not checked: what one sees who compares only checksums.
+    """Yield what is wrong in the logs and indexes at a path, or was not checked, and what a broker does not look at.
 
-    Brokers accept a batch by its checksum, which does not cover its magic, and do not decode its records.
+    Brokers accept a batch by its checksum, which does not cover its magic, and do not decode its records. They compare
+    no index of a closed segment with its log.
     """
     for finding in verify(path, engine=engine):
-        is_wrong = finding.severity is Severity.ERROR and FileKind.LOG.value in Path(finding.location.path).suffixes
-        if is_wrong or finding.is_unchecked:
+        is_of_segment = SEGMENT_FILES & {*Path(finding.location.path).suffixes}
+        if (finding.severity is Severity.ERROR and is_of_segment) or finding.is_unchecked:
             yield finding
 
 

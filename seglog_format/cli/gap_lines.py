@@ -39,6 +39,7 @@ class GapLines:
         self._directory: Path | None = None
         self._with_logs = set[Path]()
         self._watch: GapWatch | None = None
+        self._opened = frozenset[Path]()
         self.reached = 0
         self.is_any_missing = False
         self.is_any_tiered = False
@@ -52,13 +53,14 @@ class GapLines:
             self._watch = None
             with suppress(FormatError, UsageError):  # an unreadable file is reported when it is read
                 self._watch = self._watch_over(source.path.parent)
+                self._opened = frozenset(files.log for files in self._watch.listing.segments)
                 self._watch.at_start(self._report)
 
     def end(self, source: Source) -> None:
         """Report what is missing after a file that was read."""
         following, until = source.next_base_offset, self._options.to_offset
         reached = max(self.reached, self._options.from_offset or 0)
-        if self._watch is None or not _is_log(source) or source.base_offset not in self._watch.listing.base_offsets:
+        if self._watch is None or source.path not in self._opened:
             return
         if following is None and until is not None:
             return

@@ -106,17 +106,22 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     return max(status, start, passing.status())
 
 
-def _kept_faults(path: Path, plan: RecoveryPlan, options: RecoveryOptions) -> Iterator[Finding]:
-    """Yield what is wrong in the logs where a plan cuts nothing, since brokers accept batches by their checksums."""
+def _kept_faults(
+    path: Path, recovery: PreparedRecovery, plan: RecoveryPlan, options: RecoveryOptions
+) -> Iterator[Finding]:
+    """Yield what is wrong in the logs where a plan cuts nothing, and in indexes that a recovery does not write."""
     from seglog_format.checks.verify import faults_of_logs
     from seglog_format.names import FileKind, segment_file_name
 
     ends = dict.fromkeys((segment_file_name(base_offset, FileKind.LOG) for base_offset in plan.dropped), 0)
     ends |= {Path(cut.path).name: cut.position for cut in plan.cuts}
+    ends |= dict.fromkeys((step.path.name for step in recovery.steps if step.path.suffix != FileKind.LOG.value), 0)
     for finding in faults_of_logs(path, options.engine):
-        end = ends.get(Path(finding.location.path).name)
+        end = ends.get(name := Path(finding.location.path).name)
         if end is None or finding.location.position < end:
             yield finding
+            if not name.endswith(FileKind.LOG.value):
+                ends[name] = 0  # one for an index is enough
 
 
 def _start_status(directory: LogDirectory, *, as_json: bool) -> int:
@@ -165,7 +170,7 @@ def _recoveries(
     if directory is None:
         if not path.is_dir():
             recovery = _file_recovery(path, options, write=write)
-            yield recovery, recovery.plan, Losses(), list(_kept_faults(path, recovery.plan, options))
+            yield recovery, recovery.plan, Losses(), list(_kept_faults(path, recovery, recovery.plan, options))
             return
         parent = log_directory_above(path)
         yield _recovery(path, parent, options, write=write)
@@ -191,7 +196,7 @@ def _recovery(path: Path, directory: LogDirectory, options: RecoveryOptions, *, 
     full_scan = (
         recovery.plan if options.is_full_scan else plan_for_partition(path, directory, engine=options.engine).full_scan
     )
-    faults = list(_kept_faults(path, full_scan, options))
+    faults = list(_kept_faults(path, recovery, full_scan, options))
     if write:
         recovery = recovery.apply()
     return recovery, recovery.plan if options.is_full_scan else full_scan, losses, faults

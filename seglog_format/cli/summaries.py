@@ -336,7 +336,7 @@ def partition_summary(
     first = listing.segments[0].base_offset if listing.segments else 0
     known_start, high_watermark = directory.log_start_offsets.get(key, 0), directory.high_watermarks.get(key)
     start = max(first, known_start)
-    watch = GapWatch(listing, log_start_offset=known_start, high_watermark=high_watermark or 0)
+    watch = GapWatch(listing, log_start_offset=known_start, checkpointed_end=directory.checkpointed_end(key))
     reached = {each.base_offset: each.next_offset for each in summaries}
     bad = next((summary for summary in summaries if summary.state != "ok"), None)
     return PartitionSummary(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -23,7 +24,7 @@ from seglog_format.cluster.new_image import (
     new_image,
     require_coordinators,
 )
-from seglog_format.cluster.whole_log import complete_logs, raise_ends, write_end
+from seglog_format.cluster.whole_log import at_most, complete_logs, raise_ends, write_end
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.checkpoints import (
     decode_leader_epoch_checkpoint,
@@ -35,6 +36,7 @@ from seglog_format.codec.control_batch import build_control_batch, control_recor
 from seglog_format.codec.coordinator_records import encode_metadata_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import FormatError, Location, SeglogError, UsageError
+from seglog_format.log.gaps import GapKind, watch_over
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
@@ -93,7 +95,7 @@ def _examined(copy: Replica, on_replica: Callable[[Replica], None] | None) -> Re
     if plan.restarts:
         return _with_logs_alone(copy, next(_damages(copy, plan)))
     end = max(plan.log_end_offset, copy.log_start_offset)
-    damage = "; ".join(_damages(copy, plan)) or _unread(copy)
+    damage = "; ".join([*(list(_damages(copy, plan)) or filter(None, [_unread(copy)])), *_gaps(copy)])
     return _with_epochs(copy, epochs, end)._replace(log_end_offset=end, damage=damage, cut=plan.cut)
 
 
@@ -131,9 +133,22 @@ def _with_logs_alone(copy: Replica, error: str) -> Replica:
 
 
 def _unread(copy: Replica) -> str:
-    """Return why readers end before a broker does, which keeps a batch of an unknown magic; empty if they do not."""
+    """Return where readers end before a broker does, which takes a batch by its checksum; empty if they do not."""
     with Partition(list_partition(copy.path)) as partition:
-        return next((str(each.damage) for each in partition.segments if each.damage is not None), "")
+        try:
+            deque(partition.records(on_gap=lambda _: None), maxlen=0)
+        except FormatError as error:
+            return str(error)
+    return ""
+
+
+def _gaps(copy: Replica) -> list[str]:
+    """Return texts about offsets before the last segment that no file has: another replica may have them."""
+    listing = list_partition(copy.path)
+    with Partition(listing) as partition:
+        reached = {each.base_offset: each.next_offset for each in partition.segments[:-1]}
+    gaps = watch_over(listing).gaps(reached) if listing.segments else ()
+    return at_most([gap.span_text for gap in gaps if gap.is_loss and gap.kind is not GapKind.DAMAGED])
 
 
 def _damages(copy: Replica, plan: RecoveryPlan) -> Iterator[str]:

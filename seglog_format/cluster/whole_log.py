@@ -139,6 +139,7 @@ def _proved_ends(
         end = chosen.log_end_offset if chosen is not None and is_chosen else copy.log_end_offset
         if end is None or copy.log_start_offset <= end:  # else the checkpoint is of another log
             yield ProvedEnd(min(copy.log_start_offset, limit), f"the log start offset of {copy.path}")
+            yield from (ProvedEnd(min(gap.next_offset, limit), gap.path) for gap in copy.gaps)
         if is_chosen:
             yield ProvedEnd(copy.recovery_point, FileKind.RECOVERY_POINT_CHECKPOINT.value)
         for epoch, start in leader_epochs_of(copy.path) if is_chosen or not has_all else ():
@@ -321,7 +322,7 @@ def _rescued(listing: PartitionListing, others: Sequence[Replica]) -> _Rescued:
             lost = [f"{missing.span} are lost, or had no record: no replica has them" for missing in report.lost]
             counts = ((each.taken_count, each.path) for each in report.replicas[1:] if each.taken_count)
             taken = (f"batches that it lacks are taken from {path}: {count}" for count, path in counts)
-            return _Rescued(merged, report.next_offset, _first(lost), tuple(taken))
+            return _Rescued(merged, report.next_offset, at_most(lost), tuple(taken))
     alone = salvaged_log(listing)
     ends = (each.next_offset for each in alone.reports if each.entry_count)
     return _Rescued(alone.listing, max(ends, default=0), _lost_ranges(alone.reports), refused)
@@ -401,10 +402,11 @@ def _lost_ranges(reports: Iterable[SalvagedSegment]) -> list[str]:
                 lost.append(f"{report.log.name}: {damage.missing.span} are lost, or had no record: {damage.reason}")
             elif not report.entry_count:
                 lost.append(f"{report.log.name}: {damage.reason}")
-    return _first(lost)
+    return at_most(lost)
 
 
-def _first(lost: list[str]) -> list[str]:
+def at_most(lost: list[str]) -> list[str]:
+    """Return the first `MAX_RANGES` texts about lost ranges, and one about the others."""
     more = len(lost) - MAX_RANGES
     return [*lost[:MAX_RANGES], *([f"{more:,} more ranges are lost"] if more > 0 else ())]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.parse import parse
 from seglog_format.errors import CorruptIndexError, Location, UnsupportedVersionError
+from seglog_format.names import require_text
 from seglog_format.record_model import (
     CheckpointedOffset,
     CleanShutdown,
@@ -97,8 +98,16 @@ def decode_partition_metadata(data: bytes | memoryview, at: Location = NOWHERE) 
 
 
 def encode_offset_checkpoint(entries: Iterable[CheckpointedOffset]) -> bytes:
-    """Encode an offset checkpoint with these lines, in this order."""
-    return _checkpoint([f"{entry.topic} {entry.partition} {entry.offset}" for entry in entries])
+    """Encode an offset checkpoint with these lines, in this order.
+
+    Raises:
+        FormatError: a topic has no name in UTF-8 (SEG-PDR-002).
+    """
+    lines = []
+    for entry in entries:
+        require_text(entry.topic, NOWHERE)
+        lines.append(f"{entry.topic} {entry.partition} {entry.offset}")
+    return _checkpoint(lines)
 
 
 def encode_leader_epoch_checkpoint(entries: Iterable[EpochStart]) -> bytes:

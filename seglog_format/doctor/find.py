@@ -81,12 +81,14 @@ def found_in(
         frames = WantedEntries(source, content, options)
         try:
             while True:
-                if not options.is_window and (passed := _passed_over(content, frames.position, wanted.pattern)):
+                if not options.is_window and (passed := _passed_over(content, frames, wanted.pattern)):
                     frames.position, frames.reached = passed
                     yield frames.reached
                 frame = next(iter(frames), None)
                 if frame is None:
                     break
+                if frames.disorder is not None:
+                    yield frames.disorder
                 yield from _found_in_frame(frame, source.name, wanted, options, lines, at)
                 yield frame.header.next_offset
                 frames.position = frame.end
@@ -100,14 +102,17 @@ def found_in(
             yield FormatError(where, frames.tail.requirement, expected="a whole batch", found=found)
 
 
-def _passed_over(content: SourceFile, position: int, pattern: bytes | re.Pattern[bytes]) -> tuple[int, int] | None:
+def _passed_over(
+    content: SourceFile, frames: WantedEntries, pattern: bytes | re.Pattern[bytes]
+) -> tuple[int, int] | None:
     """Return the position after uncompressed batches without a text, and their next offset; None if there are none.
 
-    Many batches are searched at once. Whatever else is there is left to the caller, such as a wrong checksum.
+    Many batches are searched at once. Whatever else is there is left to the caller, such as a wrong checksum, or
+    offsets out of order.
     """
     if not isinstance(pattern, bytes) or not pattern or isinstance(content, DeclaredBytes):
         return None
-    reached, is_quiet = None, True
+    position, reached, is_quiet = frames.position, frames.reached, True
     while is_quiet and content.size - position >= RECORD_BATCH_HEADER_SIZE:
         try:
             window = content.window(position, min(PIECE_SIZE, content.size - position))
@@ -126,10 +131,12 @@ def _passed_over(content: SourceFile, position: int, pattern: bytes | re.Pattern
                 break
             if crc32c(data[cursor + ATTRIBUTES_POSITION : following]) != crc:
                 break
+            if base_offset < frames.allowed.first or not reached <= base_offset + delta <= frames.allowed.last:
+                break
             cursor, reached = following, base_offset + delta + 1
         position += cursor
         is_quiet = bool(cursor) and hit < 0
-    return None if reached is None else (position, reached)
+    return None if position == frames.position else (position, reached)
 
 
 def _is_plain(magic: int, _crc: int, attributes: int) -> bool:

@@ -49,7 +49,8 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
             batches += 1
             for line in _frame_lines(frame, source.name, options, record_lines):
                 records += line["type"] == "record"
-                yield line | frames.out_of_order if line["type"] == "batch" else line
+                is_disordered = frames.disorder is not None and line["type"] == "batch"
+                yield line | {"outOfOrder": str(frames.disorder)} if is_disordered else line
     except FormatError as problem:
         error = str(problem)
     zero_count = frames.tail.size if error is None and frames.tail.kind is TailKind.ZEROS else 0
@@ -75,35 +76,36 @@ class WantedEntries(FrameWalk):
     It ends before the first intact entry that begins at or above the end of the range, unless it is out of order.
 
     Attributes:
+        allowed: the offsets that the segment can hold.
         reached: the offset after the last entry that was looked at.
-        out_of_order: why readers end before this entry, whose offset its segment cannot hold; empty for any other.
+        disorder: why readers end before this entry, whose offset its segment cannot hold; None for any other.
     """
 
     def __init__(self, source: Source, stored: ByteSource, options: LineOptions) -> None:
-        self._allowed, self._options = source.allowed, options
-        self.out_of_order: Line = {}
-        start, self.reached = (0, self._allowed.first)
+        self.allowed, self._options = source.allowed, options
+        self.disorder: FormatError | None = None
+        start, self.reached = (0, self.allowed.first)
         if options.from_offset is not None:
-            start, self.reached = proven_start(stored, source.name, self._allowed, options.from_offset)
+            start, self.reached = proven_start(stored, source.name, self.allowed, options.from_offset)
         super().__init__(stored, start, stored.size, source.name)
 
     def __iter__(self) -> Iterator[Frame]:
         for frame in super().__iter__():
-            self.out_of_order = self._out_of_order(frame)
+            self.disorder = self._disorder_of(frame)
             base_offset, to_offset = frame.header.base_offset, self._options.to_offset
             first = self.reached if base_offset is None else base_offset
             self.reached = frame.header.next_offset
             if self._options.overlaps(first, self.reached) or not _is_intact(frame):
                 yield frame
-            elif to_offset is not None and first >= to_offset and not self.out_of_order:
+            elif to_offset is not None and first >= to_offset and self.disorder is None:
                 return
 
-    def _out_of_order(self, frame: Frame) -> Line:
+    def _disorder_of(self, frame: Frame) -> FormatError | None:
         try:
-            next(in_order((frame,), self.path, self._allowed, self.reached - 1))
+            next(in_order((frame,), self.path, self.allowed, self.reached - 1))
         except FormatError as problem:
-            return {"outOfOrder": str(problem)}
-        return {}
+            return problem
+        return None
 
 
 def _is_intact(frame: Frame) -> bool:

@@ -128,17 +128,22 @@ def sources_in(directory: Path, storage: LogStorage) -> list[Source]:
 
 
 def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Source]:
-    """Yield the files of a directory and its subdirectories; skip links that lead out of the root."""
+    """Yield the files of a directory and its subdirectories.
+
+    Links that lead out of the root are skipped, but a partition directory may be one: brokers open it.
+    """
     status = directory.stat()
     if (status.st_dev, status.st_ino) in seen:
         return  # a symbolic link to a directory that was already visited
     seen.add((status.st_dev, status.st_ino))
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name))
-    is_skipping = False
+    is_skipping, is_outside = False, directory != root and not stays_inside(root, directory)
     for entry in found:
         path, name = Path(entry.path), prefix + entry.name
-        if entry.is_symlink() and not path.is_file() and not stays_inside(root, path):
+        is_partition = not is_outside and partition_name(entry.name) is not None and entry.is_dir()
+        leads_out = is_outside or (entry.is_symlink() and not stays_inside(root, path))
+        if leads_out and not is_partition and not path.is_file():
             is_skipping = True
             continue
         is_skipping |= entry.name in FIXED_NAMES if entry.is_dir() else partition_name(entry.name) is not None

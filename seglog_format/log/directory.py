@@ -137,6 +137,11 @@ class LogDirectory(ScannedPartitions):
     def _checkpoint(self, kind: FileKind) -> dict[TopicPartition, int]:
         return read_offset_checkpoint(self.path / kind.value)
 
+    def checkpointed_end(self, partition: TopicPartition) -> int:
+        """Return the greatest offset that a partition had reached by the checkpoints; 0 without any."""
+        checkpoints = (self.high_watermarks, self.recovery_points, self.cleaner_offsets, self.log_start_offsets)
+        return max(each.get(partition, 0) for each in checkpoints)
+
     def recovery_point(self, partition: TopicPartition) -> int:
         """Return the recovery point of a partition; 0 without a checkpoint (SEG-CKP-011)."""
         return self.recovery_points.get(partition, 0)
@@ -159,6 +164,7 @@ class LogDirectory(ScannedPartitions):
             list_partition(entry.path),
             log_start_checkpoint=None if key is None else self.log_start_offsets.get(key),
             high_watermark=None if key is None else self.high_watermarks.get(key),
+            checkpointed_end=0 if key is None else self.checkpointed_end(key),
             trust_indexes=trust_indexes,
             limit=limit,
             mapped=mapped,

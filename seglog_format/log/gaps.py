@@ -19,7 +19,7 @@ from seglog_format.errors import CorruptRecordError, FormatError, Location, Miss
 from seglog_format.log.entry_table import DISORDER
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable
 from seglog_format.log.listing import list_partition
-from seglog_format.log.offset_checkpoints import checkpointed_offset
+from seglog_format.log.offset_checkpoints import checkpointed_end, checkpointed_offset
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CompressionCodec, MessageHeader, MissingOffsets, TailKind
 from seglog_format.names import CONSUMER_OFFSETS, METADATA_TOPICS, TRANSACTION_STATE, FileKind
@@ -60,7 +60,7 @@ class GapKind(Enum):
     REPLACED = "replaced log"
     """The log ends below the end of a log that a `.swap` file replaces (SEG-PDR-025)."""
     LOG_END = "log end"
-    """The log ends below its checkpointed high watermark."""
+    """The log ends below its offset in a checkpoint (SEG-CKP-012)."""
     UNREADABLE = "nothing readable"
     """The last segment holds bytes, but does not begin with a whole entry: it may be encrypted or compressed."""
     TIERED = "tiered"
@@ -367,17 +367,17 @@ class GapWatch:
         listing: of the partition directory.
     """
 
-    def __init__(self, listing: PartitionListing, *, log_start_offset: int, high_watermark: int) -> None:
+    def __init__(self, listing: PartitionListing, *, log_start_offset: int, checkpointed_end: int) -> None:
         """Watch a partition.
 
         Args:
             listing: of the directory.
             log_start_offset: as checkpointed, else 0; offsets below are not reported.
-            high_watermark: as checkpointed, else 0.
+            checkpointed_end: of `checkpointed_end`; 0 without.
         """
         self.listing = listing
         self._log_start_offset = log_start_offset
-        self._high_watermark = high_watermark
+        self._checkpointed_end = checkpointed_end
 
     def at_start(self, on_gap: OnGap) -> None:
         """Report offsets that are missing before the first segment, or in a log without segments."""
@@ -472,9 +472,9 @@ class GapWatch:
     def _proved_end(self) -> tuple[int, GapKind, Path | None]:
         """The greatest offset that the log had reached by files beside it, other than indexes, and which file says so.
 
-        These are its high watermark, its last producer snapshot, and logs that are replaced.
+        These are checkpointed offsets, its last producer snapshot, and logs that are replaced.
         """
-        ends: list[tuple[int, GapKind, Path | None]] = [(self._high_watermark, GapKind.LOG_END, None)]
+        ends: list[tuple[int, GapKind, Path | None]] = [(self._checkpointed_end, GapKind.LOG_END, None)]
         ends += ((each.base_offset, GapKind.SNAPSHOT, each.path) for each in self.listing.snapshots[-1:])
         for files in self.listing.replaced_logs:
             with LogSegment(files, storage=self.listing.storage) as segment:
@@ -490,18 +490,16 @@ class GapWatch:
 
 def watch_over(listing: PartitionListing) -> GapWatch:
     """Return a watch over a partition that uses the checkpoints of the log directory above."""
-    start, end = (
-        checkpointed_offset(listing, kind) or 0
-        for kind in (FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT)
-    )
-    return GapWatch(listing, log_start_offset=start, high_watermark=end)
+    start = checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT) or 0
+    return GapWatch(listing, log_start_offset=start, checkpointed_end=checkpointed_end(listing))
 
 
 class Watched:
     """The part of a partition that reports gaps to its readers."""
 
     listing: PartitionListing
-    high_watermark: int | None
+    segments: Sequence[LogSegment]
+    _checkpointed_end: int
     _log_start_checkpoint: int
 
     def _watched(self, on_gap: OnGap | None, *, is_from_start: bool, on_corrupt: OnCorrupt | None = None) -> AtBorder:
@@ -519,6 +517,9 @@ class Watched:
             callback = partial(_report_both, on_corrupt, callback)
         if is_from_start:
             self._gap_watch.at_start(callback)
+            start, last = self._log_start_checkpoint, self.listing.base_offsets[-1:]
+            if last and start > last[0] and start > self.segments[-1].next_offset:  # reading begins above all records
+                self._gap_watch.at_border(callback, last[0], last[0], None)
         return partial(self._gap_watch.at_border, callback)
 
     @cached_property
@@ -550,8 +551,8 @@ class Watched:
 
     @cached_property
     def _gap_watch(self) -> GapWatch:
-        start, end = self._log_start_checkpoint, self.high_watermark or 0
-        return GapWatch(self.listing, log_start_offset=start, high_watermark=end)
+        start, end = self._log_start_checkpoint, self._checkpointed_end
+        return GapWatch(self.listing, log_start_offset=start, checkpointed_end=end)
 
 
 def _unreadable(end: SegmentEnd) -> Gap | None:

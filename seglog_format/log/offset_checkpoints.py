@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.simple_checkpoints import simple_offsets
 from seglog_format.errors import Location, SeglogError
+from seglog_format.names import FileKind
 from seglog_format.storage.log_storage import LOCAL, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.listing import PartitionListing
-    from seglog_format.names import FileKind
     from seglog_format.storage.log_storage import LogStorage
 
 
@@ -41,6 +41,20 @@ def checkpointed_offset(partition: PartitionListing, kind: FileKind) -> int | No
     directory = partition.path.absolute() if partition.storage.is_local else partition.path
     checkpoint = read_offset_checkpoint(directory.parent / kind.value, partition.storage)
     return checkpoint.get(partition.name.topic_partition)
+
+
+REACHED: Final = (
+    FileKind.REPLICATION_OFFSET_CHECKPOINT,
+    FileKind.RECOVERY_POINT_CHECKPOINT,
+    FileKind.CLEANER_OFFSET_CHECKPOINT,
+    FileKind.LOG_START_OFFSET_CHECKPOINT,
+)
+"""Checkpoints that have no offset above the end that the log had (SEG-CKP-012)."""
+
+
+def checkpointed_end(partition: PartitionListing) -> int:
+    """Return the greatest offset that a log had reached by checkpoints of the log directory above; 0 without any."""
+    return max(checkpointed_offset(partition, kind) or 0 for kind in REACHED)
 
 
 def _offsets(data: bytes, path: Path) -> dict[tuple[str, int], int]:

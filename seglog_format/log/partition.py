@@ -15,7 +15,7 @@ from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.log.gaps import Watched
 from seglog_format.log.listing import PartitionListing, list_partition
 from seglog_format.log.log_sizes import size_from
-from seglog_format.log.offset_checkpoints import checkpointed_offset
+from seglog_format.log.offset_checkpoints import checkpointed_end, checkpointed_offset
 from seglog_format.log.path_kind import require_partition
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
 from seglog_format.log.scanning import (
@@ -330,12 +330,13 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         trust_indexes: lookups start at index entries that look right instead of proving them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is known beside the logs, and how to read them
         self,
         listing: PartitionListing,
         *,
         log_start_checkpoint: int | None = None,
         high_watermark: int | None = None,
+        checkpointed_end: int = 0,
         trust_indexes: bool = False,
         limit: int = DEFAULT_OUTPUT_LIMIT,
         mapped: bool = False,
@@ -346,6 +347,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             listing: of the directory.
             log_start_checkpoint: log start offset in the checkpoint of the log directory; None if there is none.
             high_watermark: high watermark in the checkpoint of the log directory; None if there is none.
+            checkpointed_end: the greatest offset that the log had reached by any checkpoint; 0 without.
             trust_indexes: see `open_partition`.
             limit: see `open_partition`.
             mapped: see `open_partition`.
@@ -354,6 +356,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         self.name = listing.path.absolute().name
         self.high_watermark = high_watermark
         self.trust_indexes = trust_indexes
+        self._checkpointed_end = checkpointed_end
         self._log_start_checkpoint = log_start_checkpoint or 0
         self._limit = limit
         self._mapped = mapped
@@ -615,6 +618,7 @@ def partition_at(
         listing,
         log_start_checkpoint=log_start_offset,
         high_watermark=high_watermark,
+        checkpointed_end=checkpointed_end(listing),
         trust_indexes=trust_indexes or remote is not None,
         limit=limit,
         mapped=mapped,

@@ -195,6 +195,8 @@ def _offsets_in(files: SegmentFiles, reason: LossReason) -> Iterator[LostOffsets
         if first is None:
             return
         start, end = starts_at(first), segment.next_offset
+        if first.header.base_offset is None:  # a wrapper, which names only its last offset
+            start = min(start, files.base_offset)
         is_in_order = segment.walked.damage is None
         runs = [MissingOffsets(start, end)] if is_in_order else _runs(recoverable_frames(segment.source), start)
     for missing in runs:

@@ -21,7 +21,7 @@ from seglog_format.recovery.segment_split import removal_steps
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.storage.byte_source import starts_with
 from seglog_format.storage.file_bytes import open_bytes, read_whole
-from seglog_format.storage.files import Remove, Rename, Replace, Truncate, settled
+from seglog_format.storage.files import LOCAL_FILES, Remove, Rename, Replace, Truncate, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -101,13 +101,16 @@ def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
     """Drop and truncate segments, and make all other files agree with the logs."""
     written, epochs = _index_steps_and_epochs(work)
     removals = tuple(_snapshots(work))
+    producers = tuple(_producers(work, removals))
+    # a log that ends below its last base offset has this snapshot removed and written again at each start
+    stays = {step.path for step in producers if step.path.exists() and LOCAL_FILES.read(step.path) == step.data}
     return (
         *_drops(work),
         *_cuts(work),
         *_first_segment(work),
         *written,
-        *settled((*_orphans(work), *removals), work.directory),
-        *_producers(work, removals),
+        *settled((*_orphans(work), *(step for step in removals if step.path not in stays)), work.directory),
+        *(step for step in producers if step.path not in stays),
         *_epoch_steps(work, epochs),
     )
 
@@ -199,7 +202,7 @@ def _present_snapshots(work: RecoveryWork) -> list[NamedFile]:
     return [file for file in work.listing.snapshots if file.path not in dropped]
 
 
-def _producers(work: RecoveryWork, removals: Iterable[Remove]) -> Iterator[FileStep]:
+def _producers(work: RecoveryWork, removals: Iterable[Remove]) -> Iterator[Replace]:
     """Write a snapshot of the producers if none remains, and a broker would forget them (SEG-PSN-010).
 
     A broker that is imitated writes one only if it knows the producers: it forgets those of a log without a snapshot.

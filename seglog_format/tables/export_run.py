@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.errors import FormatError, Location, UsageError
-from seglog_format.names import is_text
+from seglog_format.errors import Location, UsageError
+from seglog_format.names import require_text
 from seglog_format.tables.table import opened
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class TableExport:
             FormatError: the name of its topic is not text, so no table can hold it (SEG-PDR-002).
             WriteError: writing failed; the table has the files that were complete before.
         """
-        _require_text(source)
+        require_text(source.key[0], Location(str(source.path), field="name"))
         from seglog_format.tables.partition_export import PartitionExport  # noqa: PLC0415 - loads Arrow
         from seglog_format.tables.undecoded import UndecodedRows  # noqa: PLC0415 - as above
 
@@ -146,11 +146,3 @@ def opened_export(
             return stack.enter_context(opened(location.beside(UNDECODED), table.settings.undecoded()))
 
         yield TableExport(sources, table, options, undecoded)
-
-
-def _require_text(source: Source) -> None:
-    """Refuse a topic whose directory has a name that is not UTF-8."""
-    topic = source.key[0]
-    if not is_text(topic):
-        at = Location(str(source.path), field="name")
-        raise FormatError(at, "SEG-PDR-002", expected="the name of a topic, in ASCII", found=ascii(topic))

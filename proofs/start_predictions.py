@@ -59,7 +59,9 @@ OPTIONS: Final = RecoveryOptions(like_broker=True, interval_bytes=4096, generati
 UNUSED: Final = re.compile("sparse|directory|foreign|link|pipe|forbid")
 """Damages that are none of a single partition directory, or that a broker, which runs as root, does not notice."""
 EXCEPTION: Final = re.compile(r"(?:[a-z]+\.)+[A-Z]\w+(?:Exception|Error)\b.*")
-IN_ONE_START: Final = 150
+IN_ONE_START: Final = 75
+SINGLE: Final = 3
+"""Starts on a single case after each start on many; the others come last."""
 
 
 class Case(NamedTuple):
@@ -180,29 +182,29 @@ KINDS: Final = (*CHANGES, *DAMAGING)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--kafka", nargs="+", default=["3.9", "4.4"], help="releases of the brokers")
-    parser.add_argument("--cases", type=int, default=300, help="partition directories for each release")
+    parser.add_argument("--kafka", nargs="+", default=["4.4", "3.9"], help="releases of the brokers, in turn")
+    parser.add_argument("--cases", type=int, default=600, help="partition directories")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
-    parser.add_argument("--minutes", type=float, default=120, help="after these, no single directory is started on")
+    parser.add_argument("--minutes", type=float, default=300, help="after these, nothing more is started")
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Judge the directories with a broker of each release."""
+    """Judge the directories, in groups with and without a clean shutdown, with brokers of each release in turn."""
     judge, deadline = Judge(options.seed), time.monotonic() + 60 * options.minutes
-    numbers = range(options.first, options.first + options.cases)
     with ExitStack() as closing:
-        homes = []
-        for release in options.kafka:
-            root = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="starts-")))
-            oracle = closing.enter_context(Oracle(release, project=CLUSTERS))
-            homes.append(Home(release, root, oracle, min(options.cases, IN_ONE_START)))
-            for is_clean in (False, True):
-                given = [number for number in numbers if bool(number // len(KINDS) % 2) is is_clean]
-                for first in range(0, len(given), IN_ONE_START):
-                    judge.check(homes[-1], given[first : first + IN_ONE_START], is_clean=is_clean)
-        random.Random(options.seed).shuffle(judge.alone)
-        while judge.alone and time.monotonic() < deadline:
-            judge.check_alone(*judge.alone.pop())
+
+        @cache
+        def home_of(release: str) -> Home:
+            root = closing.enter_context(tempfile.TemporaryDirectory(prefix="starts-"))
+            return Home(release, Path(root), closing.enter_context(Oracle(release, project=CLUSTERS)))
+
+        for turn, first in enumerate(range(options.first, options.first + options.cases, IN_ONE_START)):
+            if time.monotonic() < deadline:
+                last = min(first + IN_ONE_START, options.first + options.cases)
+                home = home_of(options.kafka[turn % len(options.kafka)])
+                judge.check(home, range(first, last), is_clean=turn % 4 in {1, 2})
+                judge.check_alone(SINGLE, deadline)
+        judge.check_alone(len(judge.alone), deadline)
     return judge.outcome(options.kafka)
 
 
@@ -214,14 +216,14 @@ class Home:
         scratch: directory for copies.
     """
 
-    def __init__(self, release: str, root: Path, oracle: Oracle, count: int) -> None:
+    def __init__(self, release: str, root: Path, oracle: Oracle) -> None:
         self.release, self.scratch, self.oracle = release, root, oracle
         self.staged = root / "staged"
         home = root / "home"
         home.mkdir()
         broker = Broker(release, home, project=CLUSTERS, settings=SETTINGS)
         self.logs = broker.logs
-        names = [f"p{number:03}" for number in range(count)]
+        names = [f"p{number:03}" for number in range(IN_ONE_START)]
         topics = {name: {"partitions": 1, "replication": 1, "config": TOPIC_CONFIG} for name in names}
         with broker.running():
             oracle.must("create", bootstrap=broker.address, topics=topics)
@@ -262,28 +264,33 @@ class Judge:
         self.misses: list[str] = []
         self.starts = 0
 
-    def check(self, home: Home, numbers: list[int], *, is_clean: bool) -> None:
+    def check(self, home: Home, numbers: Iterable[int], *, is_clean: bool) -> None:
         """Predict what becomes of some cases, then start a broker on those that should not keep it from starting."""
         cases = [made(self.seed, number, place, home, is_clean=is_clean) for place, number in enumerate(numbers)]
-        self.alone += [(home, case) for case in cases if case.kind in ALONE]
-        cases = [case for case in cases if case.kind not in ALONE]
-        refused, predicted = self._predict(home, cases)
-        self.alone += [(home, case) for case in refused]
+        refused, predicted = self._predict(home, [case for case in cases if case.kind not in ALONE])
+        self.alone += [(home, case) for case in cases if case in refused or case.kind in ALONE]
+        random.Random(self.seed).shuffle(self.alone)
         while predicted and not self._judge_together(home, predicted):
             pass
 
-    def check_alone(self, home: Home, case: Case) -> None:
-        """Start a broker on one case."""
-        refused, predicted = self._predict(home, [case])
-        if predicted:
-            self._judge_together(home, predicted)
-            return
+    def check_alone(self, count: int, deadline: float) -> None:
+        """Start a broker on single cases, so many at most."""
+        for _ in range(count):
+            if self.alone and time.monotonic() < deadline:
+                home, case = self.alone.pop()
+                refused, predicted = self._predict(home, [case])
+                if refused:
+                    self._judge_refused(home, case, refused[case])
+                else:
+                    self._judge_together(home, predicted)
+
+    def _judge_refused(self, home: Home, case: Case, said: str) -> None:
         logs = home.copy("started", [case])
         broker = Broker(home.release, logs.parent, project=CLUSTERS, logs=logs, settings=SETTINGS)
         self.starts += 1
         found: list[str] = []
         with suppress(OracleError), broker.running():
-            found = [f"no start was predicted ({refused[case]}), and the broker starts"]
+            found = [f"no start was predicted ({said}), and the broker starts"]
         errors = exceptions(broker, home)[:1] or ["no exception"]
         self.reasons[case.kind].update([] if found else errors)
         self._count(case, home, found)
@@ -424,7 +431,10 @@ def prediction(logs: Path, case: Case, home: Home, said: list[dict[str, Any]]) -
     if case.is_clean:
         (logs / CLEAN).write_text('{"version":0,"brokerEpoch":1}')
     path = logs / case.name
-    recover(path, options=OPTIONS).apply()
+    try:
+        recover(path, options=OPTIONS).apply()
+    except SeglogError as error:
+        return {"plan": f"none: {error}"}
     is_forgotten = any("forgets producer" in each["what"] for each in own)
     with open_partition(path) as partition:
         found |= {"begin": partition.log_start_offset, "log_end": partition.log_end_offset}
@@ -443,7 +453,7 @@ def _until_damage(records: Iterable[Record | Message], found: dict[str, Any]) ->
         found["unread"] = str(error)
 
 
-def delivered(partition: Partition) -> Iterator[Record]:
+def delivered(partition: Partition) -> Iterator[Record | Message]:
     """Yield the records that a consumer of committed records gets where a broker knows of no open transaction."""
     for batch in partition.batches():
         if not getattr(batch.header, "is_control", False) and not partition.transactions.is_aborted(batch.header):
@@ -488,8 +498,8 @@ def differences(predicted: dict[str, Any], found: dict[str, Any]) -> list[str]:
             lines += [f"{file}: predicted {value.get(file)}, found {found[name].get(file)}" for file in sorted(changed)]
         elif name == "unread":
             lines += [] if name in found else [f"read to the end, predicted {value}"]
-        elif found[name] != value:
-            lines.append(f"{name}: predicted {value}, found {found[name]}")
+        elif found.get(name) != value:
+            lines.append(f"{name}: predicted {value}, found {found.get(name)}")
     error = found.get("unread", "")
     if error and "unread" not in predicted and not error.startswith("TimeoutException"):
         lines.append(error)  # a consumer that waits for records above the last one got all of them

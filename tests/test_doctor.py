@@ -188,6 +188,10 @@ def hanging(root: Path) -> Path:
     return make(root, {"0.log": transactional(0) + entry(1, 4)})
 
 
+def hanging_from_below_the_log_start(root: Path) -> Path:
+    return make(root, {"0.log": transactional(0) + entry(1, 4)}, log_start=3)
+
+
 def forgotten(root: Path) -> Path:
     files = {"0.log": transactional(0) + entry(1, 4), "0.index": b"", "0.timeindex": b""}
     return make(root, files, clean=True)
@@ -233,6 +237,9 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     replaced: Said("loss", "SEG-RCV-021", "a follower", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
     overlapping: Said("loss", "SEG-PDR-013", "a consumer", "3 offsets, 9 to 11 cannot be", "salvage", f"{0:020}.log"),
     hanging: Said("readers", "SEG-LKP-012", "committed records", "cannot be seen here", "transactions", "orders-0"),
+    hanging_from_below_the_log_start: Said(
+        "readers", "SEG-LKP-012", "committed records", "open from offset 0 on", "transactions", "orders-0"
+    ),
     forgotten: Said("readers", "SEG-PSN-010", "committed records", "forgets producer 7", "transactions", "orders-0"),
     uncleaned: Said("space", "SEG-CMP-005", "the cleaner", "up to offset 10 were due an hour", "retain", "orders-0"),
     in_microseconds: Said("space", "SEG-RET-003", "retention", "microseconds", "retain", f"{0:020}.log"),

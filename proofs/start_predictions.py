@@ -64,6 +64,10 @@ SINGLE: Final = 3
 """Starts on a single case after each start on many; the others come last."""
 
 
+SIZES: Final = {".log": 1, ".index": 8, ".timeindex": 12, ".txnindex": 34}
+"""Of an entry."""
+
+
 class Case(NamedTuple):
     """A partition directory with a change.
 
@@ -477,15 +481,15 @@ def outcome(logs: Path, case: Case, home: Home, answer: dict[str, Any]) -> dict[
 
 
 def files_of(path: Path) -> dict[str, str]:
-    """Return size and digest of logs and indexes; an index without the zeros that it may end with."""
+    """Return size and digest of logs, and of indexes without the zeros and parts of an entry that a stop cuts off."""
     found = {}
     for file in sorted(path.iterdir()):
-        if file.is_file() and re.search(r"\.(log|index|timeindex|txnindex)", file.name):
+        kind = next((kind for kind in SIZES if f"{kind}." in f"{file.name}."), "")
+        if kind and file.is_file():
             data = file.read_bytes()
-            data = data if ".log" in file.name else data.rstrip(b"\0")
-            if not data and file.name.endswith(".deleted"):
-                continue  # an index that a broker creates for a log that it then gives up
-            found[file.name] = f"{len(data)} {hashlib.sha256(data).hexdigest()[:8]}"
+            data = data if kind == ".log" else data[: len(data) // SIZES[kind] * SIZES[kind]].rstrip(b"\0")
+            if data or not file.name.endswith(".deleted"):  # a broker creates indexes of logs that it gives up
+                found[file.name] = f"{len(data)} {hashlib.sha256(data).hexdigest()[:8]}"
     return found
 
 

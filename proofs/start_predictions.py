@@ -488,7 +488,7 @@ def files_of(path: Path) -> dict[str, str]:
         if kind and file.is_file():
             data = file.read_bytes()
             data = data if kind == ".log" else data[: len(data) // SIZES[kind] * SIZES[kind]].rstrip(b"\0")
-            if data or not file.name.endswith(".deleted"):  # a broker creates indexes of logs that it gives up
+            if kind == ".log" or not file.name.endswith(".deleted"):  # indexes of logs that are given up are of no use
                 found[file.name] = f"{len(data)} {hashlib.sha256(data).hexdigest()[:8]}"
     return found
 

@@ -405,7 +405,7 @@ def test_a_replacement_by_another_name_is_left_alone(name: str, tmp_path: Path) 
 
 
 @pytest.mark.req("SEG-PDR-011")
-@pytest.mark.parametrize("name", ["x.tmp", "1.log.bak", "x", "x.checkpoint"])
+@pytest.mark.parametrize("name", ["x.tmp", "00000000000000000002.index.tmp", "1.log.bak", "x", "x.checkpoint"])
 def test_names_that_a_broker_does_not_look_at(name: str, tmp_path: Path) -> None:
     directory, done = recovered(tmp_path, LOGS, unusual={name: b"a"})
     assert done.failure is None

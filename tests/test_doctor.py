@@ -140,6 +140,13 @@ def of_another_topic(root: Path) -> Path:
     return data
 
 
+def of_another_number(root: Path) -> Path:
+    # A broker of 4.4.0 renamed it to `-stray` in the proof `start-predictions`.
+    data = whole(root, "plain")
+    shutil.copytree(data / "plain-0", data / "plain-217")
+    return data
+
+
 def without_snapshot(root: Path) -> Path:
     data = whole(root, "plain")
     metadata = data / "__cluster_metadata-0"
@@ -188,6 +195,10 @@ def hanging(root: Path) -> Path:
     return make(root, {"0.log": transactional(0) + entry(1, 4)})
 
 
+def hanging_from_below_the_log_start(root: Path) -> Path:
+    return make(root, {"0.log": transactional(0) + entry(1, 4)}, log_start=3)
+
+
 def forgotten(root: Path) -> Path:
     files = {"0.log": transactional(0) + entry(1, 4), "0.index": b"", "0.timeindex": b""}
     return make(root, files, clean=True)
@@ -225,6 +236,9 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     of_another_topic: Said(
         "loss", "SEG-CKP-009", "a follower", "metadata log has", "--history plain", "partition.metadata"
     ),
+    of_another_number: Said(
+        "loss", "SEG-CKP-009", "a follower", "has no partition 217", "--history plain", "partition.metadata"
+    ),
     damaged_tail: Said("loss", "SEG-BAT-003", "a consumer", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
     short: Said("loss", "SEG-CKP-012", "a consumer", "4 offsets are missing, 5 to 8", "ls", f"{0:020}.log"),
     above_its_end: Said("loss", "SEG-RCV-007", "a consumer", "below its log start", "salvage", f"{0:020}.log"),
@@ -233,6 +247,9 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     replaced: Said("loss", "SEG-RCV-021", "a follower", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
     overlapping: Said("loss", "SEG-PDR-013", "a consumer", "3 offsets, 9 to 11 cannot be", "salvage", f"{0:020}.log"),
     hanging: Said("readers", "SEG-LKP-012", "committed records", "cannot be seen here", "transactions", "orders-0"),
+    hanging_from_below_the_log_start: Said(
+        "readers", "SEG-LKP-012", "committed records", "open from offset 0 on", "transactions", "orders-0"
+    ),
     forgotten: Said("readers", "SEG-PSN-010", "committed records", "forgets producer 7", "transactions", "orders-0"),
     uncleaned: Said("space", "SEG-CMP-005", "the cleaner", "up to offset 10 were due an hour", "retain", "orders-0"),
     in_microseconds: Said("space", "SEG-RET-003", "retention", "microseconds", "retain", f"{0:020}.log"),
@@ -243,7 +260,7 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
 
 @each_of("made", SAID, ids=lambda made: made.__name__)
 def test_each_kind_of_statement(
-    made: Callable[[Path], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    made: Callable[[Path], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, wanted = made(tmp_path), SAID[made]
     found = said(capsys, path, status=FINDINGS)
@@ -258,6 +275,8 @@ def test_each_kind_of_statement(
     text = " ".join(capsys.readouterr().out.split())
     assert " ".join(one["what"].split()) in text
     assert one["next"] in text
+    monkeypatch.chdir(path)
+    assert [each["what"] for each in said(capsys, ".", status=FINDINGS)] == [each["what"] for each in found]
 
 
 def test_every_next_step_can_be_typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

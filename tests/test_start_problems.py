@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from helpers.support import FIXTURES, authentic
+from helpers.walking import each_of
 
 from seglog_format.cli.main import run
 from seglog_format.log.listing import list_log_directory
@@ -124,6 +125,15 @@ def test_commands_name_what_a_broker_refuses(
         assert status == 1
         assert problem.error.requirements[0] in said
         assert command == "verify" or problem.effect.value in said
+
+
+@each_of("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])
+def test_a_broker_gives_up_a_directory_without_these_checkpoints(name: str, tmp_path: Path) -> None:
+    """Brokers of 4.4.0 ended on such texts in the proof `start-predictions`; an empty file has no entries."""
+    for number, (text, is_read) in enumerate({"0\n1\n": False, "hello\n": False, "1\n0\n": False, "": True}.items()):
+        logs = made(tmp_path / str(number), lambda logs, text=text: (logs / name).write_text(text) and None)
+        found = [(each.effect, each.error.location.path) for each in start_problems(list_log_directory(logs))]
+        assert found == [(StartEffect.REFUSES, str(logs / name))] * (not is_read)
 
 
 @pytest.mark.req("SEG-PDR-029")

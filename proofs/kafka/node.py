@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOST: Final = "127.0.0.1"
-START_SECONDS: Final = 90
+START_SECONDS: Final = 300
 STOP_SECONDS: Final = 60
 LIFETIME_SECONDS: Final = 900
 """Time limit, after which a node stops even if the process that started it is gone."""

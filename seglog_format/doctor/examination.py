@@ -340,7 +340,7 @@ def _says(statement: Statement, finding: Finding, path: str) -> bool:
         first, following = statement.offsets
         if first <= finding.missing.first_offset and finding.missing.next_offset <= following:
             return True
-    if statement.where.path != path:
+    if Path(statement.where.path) != Path(path):
         return False
     is_cut = statement.kind in {Kind.LOSS, Kind.CHANGE} and statement.where.position <= finding.location.position
     return finding.requirement in statement.requirements or (is_cut and path.endswith(".log"))

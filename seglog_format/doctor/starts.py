@@ -91,16 +91,18 @@ def refused_by(cluster: Cluster, version: str) -> Iterator[Statement]:
 
 
 def _of_other_topics(cluster: Cluster) -> Iterator[Statement]:
-    """Yield the partition directories with an id that the metadata log gives to no topic."""
+    """Yield the partition directories with a topic id that the metadata log does not have, or not with that number."""
     state = cluster.metadata() if cluster.metadata_logs else None
     if state is None or state.has_gap or state.problems:
         return
     for directory in cluster.directories.directories:
         for key, entry in directory.partitions.items():
             found = None if key[0] in METADATA_TOPICS else topic_id_of(entry.path)
-            if found is not None and found not in state.image.topics:
-                topic = state.image.topic_named(key[0])
+            known = state.image.topics.get(found) if found is not None else None
+            if found is not None and (known is None or key[1] not in known.partitions):
+                topic = known or state.image.topic_named(key[0])
                 has = "has no such topic" if topic is None else f"has {topic.topic_id} for this topic"
+                has = has if known is None else f"has no partition {key[1]} of topic {known.name}"
                 what = f"{StartEffect.STRAY.value}: its topic id is {found}, and the metadata log {has}"
                 where = Location(str(entry.path / "partition.metadata"), field="topic_id")
                 step = typed("cluster", "--history", key[0], directory.path)

@@ -36,7 +36,7 @@ class OpenTransaction(NamedTuple):
     Attributes:
         path: the partition directory.
         producer_id: of the producer.
-        producer_epoch: in its first batch here; None if that batch cannot be read.
+        producer_epoch: in its first batch here; None if that batch cannot be read, or is below the log start offset.
         first_offset: the first offset of the transaction here.
         since_ms: the greatest timestamp of its first batch; None as above.
         transactional_id: the latest that has this producer id in `__transaction_state`; None if none has.
@@ -174,6 +174,8 @@ def transactions_at(
 
 
 def _first_header(partition: Partition, offset: int) -> BatchHeader | None:
+    if offset < partition.log_start_offset:
+        return None
     try:
         return next((batch.header for batch in partition.read(offset, max_bytes=1).batches), None)
     except FormatError:

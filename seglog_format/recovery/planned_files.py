@@ -308,7 +308,7 @@ def leftover_steps(listing: PartitionListing, *, like: BrokerFiles | None = None
     created = like.index_steps() if like else ()
     # A `.cleaned` file shows that the `.swap` files above it are incomplete, so it is removed after them.
     unfinished = [file for file in aside if file.name.suffix == SWAP]
-    cleaned = [file for file in aside if file.name.suffix in {CLEANED, TEMPORARY}]
+    cleaned = [file for file in aside if file.name.suffix == CLEANED or (file.name.suffix == TEMPORARY and not like)]
     replaced = [file for file in aside if not file.name.suffix]
     return (
         *deleted,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from seglog_format.codec.checkpoints import decode_partition_metadata
+from seglog_format.codec.checkpoints import decode_offset_checkpoint, decode_partition_metadata
 from seglog_format.errors import FormatError, Location, UnreadableError
 from seglog_format.log.gaps import unsnapshotted_gap
 from seglog_format.log.listing import list_partition
@@ -17,7 +17,7 @@ from seglog_format.names import METADATA_TOPICS, FileKind
 from seglog_format.storage.file_bytes import read_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from seglog_format.log.gaps import Gap
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 KRAFT_VERSION = 1
 """Version of `meta.properties` in a KRaft cluster (SEG-LDR-005)."""
+READ_FIRST = (FileKind.RECOVERY_POINT_CHECKPOINT, FileKind.LOG_START_OFFSET_CHECKPOINT)
+"""Files without which a broker gives up the log directory; it stops if it has no other."""
 
 
 class StartEffect(Enum):
@@ -52,8 +54,12 @@ class StartProblem(NamedTuple):
 def start_problems(listing: LogDirectoryListing) -> Iterator[StartProblem]:
     """Yield what a broker does not accept in a log directory; its small files are read, not its logs.
 
-    SEG-LDR-001, SEG-LDR-008, SEG-CKP-009 and SEG-PDR-029.
+    SEG-LDR-001, SEG-LDR-008, SEG-CKP-001 to SEG-CKP-004, SEG-CKP-009 and SEG-PDR-029.
     """
+    for kind in READ_FIRST:
+        error = _unreadable(listing.path / kind.value, decode_offset_checkpoint)
+        if error is not None:
+            yield StartProblem(error, StartEffect.REFUSES)
     yield from (StartProblem(misnamed, StartEffect.REFUSES) for misnamed in listing.misnamed)
     for directory in without_topic_ids(listing):
         yield StartProblem(without_topic_id(directory), StartEffect.STRAY)
@@ -77,10 +83,13 @@ def without_snapshot(gap: Gap) -> FormatError:
 
 
 def _unreadable_topic_id(directory: Path) -> FormatError | None:
-    path = directory / FileKind.PARTITION_METADATA.value
+    return _unreadable(directory / FileKind.PARTITION_METADATA.value, decode_partition_metadata)
+
+
+def _unreadable(path: Path, decode: Callable[[bytes, Location], object]) -> FormatError | None:
     try:
         if path.exists():
-            decode_partition_metadata(read_whole(path), Location(str(path)))
+            decode(read_whole(path), Location(str(path)))
     except UnreadableError:
         return None  # of the disk, which is reported where the file is read
     except FormatError as error:

@@ -41,7 +41,8 @@ final class Served {
      *
      * <p>The answer has {@code begin}, {@code end}, the number of {@code records}, and in {@code sha256} a digest over
      * each record: offset and timestamp (int64), key and value (int32 size or -1, bytes), number of headers (int32),
-     * and key and value of each.
+     * and key and value of each. It has these of the records before an error, too, such as the one that no record comes
+     * for {@code seconds}.
      */
     static void served(JsonNode request, ObjectNode answer) throws Exception {
         Map<String, Object> settings = common(request);
@@ -52,7 +53,8 @@ final class Served {
         settings.put("value.deserializer", ByteArrayDeserializer.class.getName());
         TopicPartition partition = new TopicPartition(request.path("topic").asText(), request.path("partition").asInt());
         MessageDigest digest = MessageDigest.getInstance("SHA-256");
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIMIT_S);
+        long patience = TimeUnit.SECONDS.toNanos(request.path("seconds").asInt(LIMIT_S));
+        long deadline = System.nanoTime() + patience;
         int count = 0;
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings)) {
             consumer.assign(List.of(partition));
@@ -67,11 +69,13 @@ final class Served {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
                     add(digest, record);
                     count++;
+                    deadline = System.nanoTime() + patience;
                 }
             }
+        } finally {
+            answer.put("records", count);
+            answer.put("sha256", HexFormat.of().formatHex(digest.digest()));
         }
-        answer.put("records", count);
-        answer.put("sha256", HexFormat.of().formatHex(digest.digest()));
     }
 
     private static void add(MessageDigest digest, ConsumerRecord<byte[], byte[]> record) {

@@ -1,0 +1,513 @@
+"""Predict what stock brokers do to damaged log directories when they start, then start them, and compare.
+
+A seed lists the directories: partitions that brokers wrote, each with one change or damage. `seglog doctor` says which
+of them keep a broker from starting or become stray, `recover --like-broker` says which files the others have
+afterwards, and the reader says where the log then begins and ends, where its last stable offset is, and what a consumer
+of committed records gets. All of this is written down before the broker runs. Partitions that should not keep a broker
+from starting are judged by one start together; every other one gets a start of its own. Needs Java 17 and Maven.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import random
+import re
+import shutil
+import tempfile
+import time
+from collections import Counter, defaultdict
+from contextlib import ExitStack, redirect_stdout, suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from proofs.damaging.kinds import DAMAGES
+from proofs.damaging.sources import sources
+from proofs.harness import Outcome
+from proofs.kafka.broker import KEPT, TOPIC_CONFIG, Broker
+from proofs.kafka.oracle import CLUSTERS, Oracle, OracleError
+from proofs.kafka.served import digest_of
+from proofs.kafka.waiting import wait_for
+from seglog_format import BrokerGeneration, RecoveryOptions, open_partition, recover
+from seglog_format.cli.main import run
+from seglog_format.doctor.statements import Kind
+from seglog_format.errors import SeglogError
+from seglog_format.recovery.start_problems import StartEffect
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Iterator
+
+    from seglog_format.types import Message, Partition, Record
+
+    Change = Callable[[Path, random.Random], str]
+
+CLEAN: Final = ".kafka_cleanshutdown"
+META: Final = "meta.properties"
+SETTINGS: Final = """\
+log.segment.delete.delay.ms=3600000
+log.initial.task.delay.ms=3600000
+initial.broker.registration.timeout.ms=600000
+broker.session.timeout.ms=120000
+"""
+"""What a broker gives up stays until it is compared; a busy machine does not matter."""
+LIFETIME_SECONDS: Final = 3600
+OPTIONS: Final = RecoveryOptions(like_broker=True, interval_bytes=4096, generation=BrokerGeneration.V4_1)
+UNUSED: Final = re.compile("sparse|directory|foreign|link|pipe|forbid")
+"""Damages that are none of a single partition directory, or that a broker, which runs as root, does not notice."""
+EXCEPTION: Final = re.compile(r"(?:[a-z]+\.)+[A-Z]\w+(?:Exception|Error)\b.*")
+IN_ONE_START: Final = 75
+SINGLE: Final = 3
+"""Starts on a single case after each start on many; the others come last."""
+
+
+SIZES: Final = {".log": 1, ".index": 8, ".timeindex": 12, ".txnindex": 34}
+"""Of an entry."""
+
+
+class Case(NamedTuple):
+    """A partition directory with a change.
+
+    Attributes:
+        number: by which it repeats.
+        kind: of the change.
+        name: of the directory.
+        text: the change, in words.
+        is_clean: whether the log directory was closed cleanly.
+        recovery_point: as checkpointed.
+        log_start: as checkpointed.
+    """
+
+    number: int
+    kind: str
+    name: str
+    text: str
+    is_clean: bool
+    recovery_point: int
+    log_start: int
+
+
+def _renamed(suffix: str, *endings: str) -> Change:
+    def rename(path: Path, dice: random.Random) -> str:
+        stem = dice.choice(sorted(path.glob("*.log"))).stem
+        for found in (path / f"{stem}{ending}" for ending in endings):
+            if found.exists():
+                found.rename(f"{found}{suffix}")
+        return f"rename {stem}{endings} to {suffix}"
+
+    return rename
+
+
+def _without(ending: str) -> Change:
+    def remove(path: Path, _dice: random.Random) -> str:
+        gone = [each for each in sorted(path.iterdir()) if each.name.endswith(ending)]
+        for each in gone:
+            each.unlink()
+        return f"remove {len(gone)} files"
+
+    return remove
+
+
+def _text(name: str, *texts: str) -> Change:
+    def write(path: Path, dice: random.Random) -> str:
+        text = dice.choice(texts)
+        (path / name).write_text(text.format(topic=path.name[:-2]))
+        return f"{name}: {text!r}"
+
+    return write
+
+
+def _resized(path: Path, dice: random.Random) -> str:
+    log, change = max(path.glob("*.log")), dice.choice((-1, -30, -100, 1, 4, 17, 61, 4096))
+    size = max(log.stat().st_size + change, 0)
+    os.truncate(log, size)
+    return f"{change:+} bytes at the end of {log.name}, zeros if more: {size}"
+
+
+def _beside(*names: str) -> Change:
+    def add(path: Path, dice: random.Random) -> str:
+        target = path.parent / dice.choice(names).format(int(path.parent.name) + 200)
+        shutil.copytree(path, target) if dice.randrange(2) else target.mkdir()
+        return f"add {target.name}, {len(list(target.iterdir()))} files"
+
+    return add
+
+
+def _nothing(_path: Path, _dice: random.Random) -> str:
+    return ""
+
+
+CHANGES: Final[dict[str, Change]] = {
+    "nothing changed": _nothing,
+    "recovery point anywhere": _nothing,
+    "log start inside": _nothing,
+    "log start above the end": _nothing,
+    "torn tail or zeros": _resized,
+    "no offset indexes": _without(".index"),
+    "no time indexes": _without(".timeindex"),
+    "no transaction indexes": _without(".txnindex"),
+    "no producer snapshots": _without(".snapshot"),
+    "no leader epochs": _without("leader-epoch-checkpoint"),
+    "finished replacement": _renamed(".swap", ".log", ".index", ".timeindex", ".txnindex"),
+    "unfinished replacement": _renamed(".cleaned", ".log", ".index"),
+    "log set aside": _renamed(".deleted", ".log"),
+    "partition.metadata missing": _without(KEPT),
+    "partition.metadata of another topic": _text(KEPT, "version: 0\ntopic_id: AAAAAAAAAAEAAAAAAAAAAQ"),
+    "partition.metadata unreadable": _text(
+        KEPT, "", "version: 0\n", "hello", "version: 1\ntopic_id: AAAAAAAAAAEAAAAAAAAAAQ"
+    ),
+    "directory that is no partition": _beside(
+        "lost+found", "backup", "orders-x", ".snapshot", "-0", "p0-0.bak", "a-b-"
+    ),
+    "directory of no topic": _beside("unknown-{}", ".Trash-{}", "a b-{}", "p000-{}"),
+    "directory being deleted": _beside("gone-{}.0123456789abcdef0123456789abcdef-delete"),
+    META: _text(
+        f"../{META}",
+        "",
+        "version=1\n",
+        "version=2\nnode.id=1\ncluster.id=A\n",
+        "version=0\nbroker.id=1\ncluster.id=A\n",
+        "hello",
+    ),
+    "recovery points": _text(
+        "../recovery-point-offset-checkpoint",
+        *(TEXTS := ("", "0\n1\n", "1\n0\n", "hello\n", "0\n2\n{topic} 0 1\n", "0\n1\n{topic} 0 -1\n")),
+    ),
+    "log start offsets": _text("../log-start-offset-checkpoint", *TEXTS),
+}
+ALONE: Final = {META, "recovery points", "log start offsets"}
+"""Kinds that concern every partition of a log directory."""
+DAMAGING: Final = {each.__name__.strip("_"): each for each in DAMAGES if not UNUSED.search(each.__name__)}
+KINDS: Final = (*CHANGES, *DAMAGING)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--kafka", nargs="+", default=["4.4", "3.9"], help="releases of the brokers, in turn")
+    parser.add_argument("--cases", type=int, default=600, help="partition directories")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--minutes", type=float, default=300, help="after these, nothing more is started")
+
+
+def prove(options: argparse.Namespace) -> Outcome:
+    """Judge the directories, in groups with and without a clean shutdown, with brokers of each release in turn."""
+    judge, deadline = Judge(options.seed), time.monotonic() + 60 * options.minutes
+    with ExitStack() as closing:
+
+        @cache
+        def home_of(release: str) -> Home:
+            root = closing.enter_context(tempfile.TemporaryDirectory(prefix="starts-"))
+            return Home(release, Path(root), closing.enter_context(Oracle(release, project=CLUSTERS)))
+
+        for turn, first in enumerate(range(options.first, options.first + options.cases, IN_ONE_START)):
+            if time.monotonic() < deadline:
+                last = min(first + IN_ONE_START, options.first + options.cases)
+                home = home_of(options.kafka[turn % len(options.kafka)])
+                judge.check(home, range(first, last), is_clean=turn % 4 in {1, 2})
+                judge.check_alone(SINGLE, deadline)
+        judge.check_alone(len(judge.alone), deadline)
+    return judge.outcome(options.kafka)
+
+
+class Home:
+    """The log directory of a stopped broker, with an empty topic for each case.
+
+    Attributes:
+        logs: the log directory.
+        scratch: directory for copies.
+    """
+
+    def __init__(self, release: str, root: Path, oracle: Oracle) -> None:
+        self.release, self.scratch, self.oracle = release, root, oracle
+        self.staged = root / "staged"
+        home = root / "home"
+        home.mkdir()
+        broker = Broker(release, home, project=CLUSTERS, settings=SETTINGS)
+        self.logs = broker.logs
+        names = [f"p{number:03}" for number in range(IN_ONE_START)]
+        topics = {name: {"partitions": 1, "replication": 1, "config": TOPIC_CONFIG} for name in names}
+        with broker.running():
+            oracle.must("create", bootstrap=broker.address, topics=topics)
+            wait_for(
+                "the partitions are there", lambda: all((self.logs / f"{each}-0" / KEPT).exists() for each in names)
+            )
+
+    def names(self, case: Case) -> list[str]:
+        """Return the names of the files and directories that a case puts into a log directory."""
+        return sorted(path.name for path in (self.staged / str(case.number)).iterdir())
+
+    def copy(self, name: str, cases: Iterable[Case]) -> Path:
+        """Return a copy of the log directory, in which cases are in the place of partitions."""
+        logs = self.scratch / name / "logs"
+        shutil.rmtree(logs.parent, ignore_errors=True)
+        shutil.copytree(self.logs, logs)
+        given = list(cases)
+        for case in given:
+            shutil.rmtree(logs / case.name)
+        for file, field in (("recovery-point", "recovery_point"), ("log-start", "log_start")):
+            lines = [f"{case.name[:-2]} 0 {getattr(case, field)}" for case in given]
+            (logs / f"{file}-offset-checkpoint").write_text("\n".join(["0", str(len(lines)), *lines, ""]))
+        for case in given:
+            shutil.copytree(self.staged / str(case.number), logs, symlinks=True, dirs_exist_ok=True)
+        if not given[0].is_clean:
+            (logs / CLEAN).unlink()
+        return logs
+
+
+class Judge:
+    """Makes cases, predicts, starts brokers, and counts what was right."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.alone: list[tuple[Home, Case]] = []
+        self.counts: dict[str, Counter[str]] = defaultdict(Counter)
+        self.reasons: dict[str, Counter[str]] = defaultdict(Counter)
+        self.misses: list[str] = []
+        self.starts = 0
+
+    def check(self, home: Home, numbers: Iterable[int], *, is_clean: bool) -> None:
+        """Predict what becomes of some cases, then start a broker on those that should not keep it from starting."""
+        cases = [made(self.seed, number, place, home, is_clean=is_clean) for place, number in enumerate(numbers)]
+        refused, predicted = self._predict(home, [case for case in cases if case.kind not in ALONE])
+        self.alone += [(home, case) for case in cases if case in refused or case.kind in ALONE]
+        random.Random(self.seed).shuffle(self.alone)
+        while predicted and not self._judge_together(home, predicted):
+            pass
+
+    def check_alone(self, count: int, deadline: float) -> None:
+        """Start a broker on single cases, so many at most."""
+        for _ in range(count):
+            if self.alone and time.monotonic() < deadline:
+                home, case = self.alone.pop()
+                refused, predicted = self._predict(home, [case])
+                if refused:
+                    self._judge_refused(home, case, refused[case])
+                else:
+                    self._judge_together(home, predicted)
+
+    def _judge_refused(self, home: Home, case: Case, said: str) -> None:
+        logs = home.copy("started", [case])
+        broker = Broker(home.release, logs.parent, project=CLUSTERS, logs=logs, settings=SETTINGS)
+        self.starts += 1
+        found: list[str] = []
+        with suppress(OracleError), broker.running():
+            found = [f"no start was predicted ({said}), and the broker starts"]
+        errors = exceptions(broker, home)[:1] or ["no exception"]
+        self.reasons[case.kind].update([] if found else errors)
+        self._count(case, home, found)
+
+    @staticmethod
+    def _predict(home: Home, cases: list[Case]) -> tuple[dict[Case, str], dict[Case, Any]]:
+        """Return why a broker does not start on some cases, and what it makes of the others; the latter is written."""
+        logs = home.copy("predicted", cases)
+        said = statements(logs)
+        refused = {case: found[0] for case in cases if (found := refusals(said, home, case))}
+        predicted = {case: prediction(logs, case, home, said) for case in cases if case not in refused}
+        lines = [[*case, each] for case, each in (refused | predicted).items()]
+        (home.scratch / "predicted.json").write_text(json.dumps(lines), encoding="utf-8")
+        return refused, predicted
+
+    def _judge_together(self, home: Home, predicted: dict[Case, Any]) -> bool:
+        """Start a broker on the cases; False if one of them, which is removed, keeps it from starting."""
+        cases = list(predicted)
+        logs = home.copy("started", cases)
+        broker, answers = Broker(home.release, logs.parent, project=CLUSTERS, logs=logs, settings=SETTINGS), {}
+        self.starts += 1
+        is_running = False
+        with suppress(OracleError), broker.running(LIFETIME_SECONDS):
+            is_running = True
+            for case in cases:
+                asked = {"topic": case.name[:-2], "partition": 0, "isolation": "read_committed", "seconds": 10}
+                answers[case.name] = home.oracle.ask("served", bootstrap=broker.address, **asked)
+        if not is_running:
+            errors = exceptions(broker, home)[:3]
+            said = "".join(errors)
+            found = [case for case in cases if len(cases) == 1 or any(name in said for name in home.names(case))]
+            if not found:
+                raise OracleError(said or broker.output.read_text(errors="replace")[-3000:])
+            for case in found:
+                self._count(case, home, [f"a start was predicted, and the broker says {errors}"])
+                del predicted[case]
+            return False
+        for case in cases:
+            self._count(case, home, differences(predicted[case], outcome(logs, case, home, answers[case.name])))
+        return True
+
+    def _count(self, case: Case, home: Home, found: list[str]) -> None:
+        self.counts[case.kind]["right"] += not found
+        self.counts[case.kind]["count"] += 1
+        if found:
+            state = "clean" if case.is_clean else "unclean"
+            where = f"Kafka {home.release}, case {case.number}, {state}: {case.kind}: {case.text}"
+            self.misses.append(f"{where}: {'; '.join(found)}"[:600])
+            print(self.misses[-1], flush=True)
+
+    def outcome(self, releases: list[str]) -> Outcome:
+        """Return the figures."""
+        count, right = (sum(each[name] for each in self.counts.values()) for name in ("count", "right"))
+        kinds = {kind: dict(self.counts[kind]) for kind in KINDS if kind in self.counts}
+        facts = {
+            "directories": count,
+            "right": right,
+            "notStarted": len(self.alone),
+            "starts": self.starts,
+            "kinds": kinds,
+            "exceptions": {kind: dict(self.reasons[kind]) for kind in KINDS if kind in self.reasons},
+            "misses": self.misses,
+        }
+        return Outcome(facts, [], {"kafka": ", ".join(CLUSTERS.releases[each] for each in releases)})
+
+
+def exceptions(broker: Broker, home: Home) -> list[str]:
+    """Return the lines with exceptions of a broker, each once, without the path of its log directory."""
+    output = broker.output.read_text(encoding="utf-8", errors="replace").replace(str(home.scratch), "")
+    return list(dict.fromkeys(found[:200] for found in EXCEPTION.findall(output)))
+
+
+def made(seed: int, number: int, place: int, home: Home, *, is_clean: bool) -> Case:
+    """Make a case: a partition that a broker wrote, changed once."""
+    dice = random.Random(f"{seed} {number}")
+    kind = KINDS[number % len(KINDS)]
+    root, outside, name = home.staged / str(number), home.staged / f"{number}-outside", f"p{place:03}-0"
+    path = root / name
+    outside.mkdir(parents=True)
+    source = dice.choice(usable())
+    path.mkdir(parents=True)
+    for file, data in source.files.items():
+        (path / file).write_bytes(data)
+    shutil.copyfile(home.logs / name / KEPT, path / KEPT)
+    with open_partition(path) as partition:
+        start, end = partition.log_start_offset, partition.log_end_offset
+    point = dice.choice((0, start, end, dice.randint(start, end)))
+    if kind == "recovery point anywhere":
+        point = dice.randint(0, end + 10)
+    elif kind == "log start inside":
+        start = dice.randint(start, end)
+    elif kind == "log start above the end":
+        start = end + dice.randint(1, 100)
+    text = CHANGES[kind](path, dice) if kind in CHANGES else DAMAGING[kind](root, outside, dice)
+    return Case(number, kind, name, f"{source.case}/{source.name}: {text}", is_clean, point, start)
+
+
+@cache
+def usable() -> list[Any]:
+    """Return the partitions that are no metadata log: a broker of this release has its own."""
+    return [source for source in sources() if not source.name.startswith(("__cluster_metadata", "@metadata"))]
+
+
+def statements(logs: Path) -> list[dict[str, Any]]:
+    """Return what `seglog doctor` says of a log directory."""
+    written = io.StringIO()
+    with redirect_stdout(written):
+        run(["doctor", "--json", str(logs)])
+    return [json.loads(line) for line in written.getvalue().splitlines()]
+
+
+def about(said: list[dict[str, Any]], home: Home, case: Case) -> list[dict[str, Any]]:
+    """Return the statements about what a case put into a log directory."""
+    logs = home.scratch / "predicted" / "logs"
+    return [
+        each
+        for each in said
+        if Path(each["file"]).relative_to(logs).parts[:1] in {(name,) for name in home.names(case)}
+    ]
+
+
+def refusals(said: list[dict[str, Any]], home: Home, case: Case) -> list[str]:
+    """Return the statements that a broker does not start because of a case."""
+    return [each["what"] for each in about(said, home, case) if each["kind"] == Kind.START.value]
+
+
+def prediction(logs: Path, case: Case, home: Home, said: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what a start makes of a case: its directories and files, and what a consumer then gets."""
+    own = about(said, home, case)
+    strays = {
+        Path(each["file"].removeprefix(f"{logs}/")).parts[0]
+        for each in own
+        if each["what"].startswith(StartEffect.STRAY.value)
+    }
+    found: dict[str, Any] = {"strays": sorted(strays)}
+    if case.name in strays:
+        return found | {"begin": 0, "end": 0}
+    path = logs / case.name
+    try:
+        for _ in range(2):  # the second plan is that of what the first one left
+            if case.is_clean:
+                (logs / CLEAN).write_text('{"version":0,"brokerEpoch":1}')
+            log_end = recover(path, options=OPTIONS).apply().plan.log_end_offset
+    except SeglogError as error:
+        return {"plan": f"none: {error}"}
+    is_forgotten = any("forgets producer" in each["what"] for each in own)
+    with open_partition(path) as partition:
+        found |= {"begin": partition.log_start_offset, "log_end": log_end}
+        if partition.transactions.damage is None:
+            found["end"] = log_end if is_forgotten else min(partition.last_stable_offset, log_end)
+        own_records = partition.records(isolation="read_committed", on_gap=lambda _gap: None)
+        records = delivered(partition) if is_forgotten else own_records
+        found["records"], found["sha256"] = digest_of(
+            each for each in _until_damage(records, found) if each.offset < log_end
+        )
+    return found | {"files": files_of(path)}
+
+
+def _until_damage(records: Iterable[Record | Message], found: dict[str, Any]) -> Iterator[Record | Message]:
+    try:
+        yield from records
+    except SeglogError as error:
+        found["unread"] = str(error)
+
+
+def delivered(partition: Partition) -> Iterator[Record | Message]:
+    """Yield the records that a consumer of committed records gets where a broker knows of no open transaction."""
+    for batch in partition.batches():
+        if not getattr(batch.header, "is_control", False) and not partition.transactions.is_aborted(batch.header):
+            yield from (each for each in batch.records if each.offset >= partition.log_start_offset)
+
+
+def outcome(logs: Path, case: Case, home: Home, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return what a broker made of a partition."""
+    renamed = {path.name[:-39] for path in logs.iterdir() if path.name.endswith("-stray")}
+    points = dict(
+        line.rsplit(" ", 1) for line in (logs / "recovery-point-offset-checkpoint").read_text().splitlines()[2:]
+    )
+    found = {
+        "strays": sorted(renamed.intersection(home.names(case))),
+        **{name: answer.get(name) for name in ("begin", "end", "records", "sha256")},
+        "log_end": int(points.get(f"{case.name[:-2]} 0", -1)),
+    }
+    if "error" in answer:
+        found["unread"] = f"{answer['error']}: {answer['message']}"
+    return found | {"files": files_of(logs / case.name)}
+
+
+def files_of(path: Path) -> dict[str, str]:
+    """Return size and digest of logs, and of indexes without the zeros and parts of an entry that a stop cuts off."""
+    found = {}
+    for file in sorted(path.iterdir()):
+        kind = next((kind for kind in SIZES if f"{kind}." in f"{file.name}."), "")
+        if kind and file.is_file():
+            data = file.read_bytes()
+            data = data if kind == ".log" else data[: len(data) // SIZES[kind] * SIZES[kind]].rstrip(b"\0")
+            if kind == ".log" or not file.name.endswith(".deleted"):  # indexes of logs that are given up are of no use
+                found[file.name] = f"{len(data)} {hashlib.sha256(data).hexdigest()[:8]}"
+    return found
+
+
+def differences(predicted: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """Return in which points a prediction is wrong."""
+    lines = []
+    for name, value in predicted.items():
+        if name == "files":
+            changed = {file for file in value.keys() | found[name].keys() if value.get(file) != found[name].get(file)}
+            lines += [f"{file}: predicted {value.get(file)}, found {found[name].get(file)}" for file in sorted(changed)]
+        elif name == "unread":
+            lines += [] if name in found else [f"read to the end, predicted {value}"]
+        elif found.get(name) != value:
+            lines.append(f"{name}: predicted {value}, found {found.get(name)}")
+    error = found.get("unread", "")
+    if error and "unread" not in predicted and not error.startswith("TimeoutException"):
+        lines.append(error)  # a consumer that waits for records above the last one got all of them
+    return lines

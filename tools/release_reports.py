@@ -25,7 +25,7 @@ COMPLETED = frozenset({0, 1})
 
 
 def stale(reports: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the names of the reports that are not of today's code, the quickest first; unknown times are the last."""
+    """Return the names of the reports that are not of today's code, the shortest first; unknown times are the last."""
     names = [name for name, report in reports.items() if standing(report) != TODAY]
     return sorted(names, key=lambda name: reports[name].get("seconds", float("inf")))
 

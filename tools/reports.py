@@ -30,8 +30,7 @@ FIELDS: Final = ("command", "commit", "date", "digests", "versions", "machine")
 MACHINE: Final = ("system", "architecture", "processor", "cores", "loadAverage", "loadAverageAtEnd")
 OLD: Final = "beforeTheRule"
 """Marks a report that was made before reports recorded their conditions: unknown fields are empty."""
-TODAY: Final = "today's code"
-"""Stands for a report whose measured directories have not changed since."""
+TODAY: Final = "today's code"  # of a report whose measured directories have not changed since
 SHA: Final = re.compile(r"[0-9a-f]{40}")
 ASSIGNMENT: Final = re.compile(r"([A-Z]+)=(.*)", re.DOTALL)
 INTRODUCTION: Final = """\
@@ -39,9 +38,10 @@ INTRODUCTION: Final = """\
 
 A report holds the last full result of a proof or benchmark that takes too long for every change; CI runs a seeded
 sample of each. The key `made` records how the report was made: command, commit, date, seed, digests of the measured
-files, versions, processor and load. `python -m tools.reports` checks these fields; `make release-check` refuses reports
-of other code than that of the release. Reports with a star were made before this rule: some fields are empty, and the
-commit is the one that published the figures.
+files, versions, processor and load. `python -m tools.reports` checks these fields, and says which are of today's
+code; `make release-reports` makes the others again; `make release-check` refuses reports of other code than that of the
+release. Reports with a star were made before this rule: some fields are empty, and the commit is the one that published
+the figures.
 
 The table is generated from the reports and from `about.toml`.
 

@@ -1,4 +1,4 @@
-"""``make release-reports``: make each report again that is not of today's code, by the command that it records.
+"""``make release-reports``: make each report again that is not of today's code, by its command (in full: `about.toml`).
 
 Stop it whenever you like and call it again: it leaves out reports that are of today's code, and a report that was not
 completed stays as it was. ``ARGS='kills bugs'`` makes only these. A report whose programs are not on the machine
@@ -60,7 +60,7 @@ def main() -> int:
     reports, wrong = every(), list[str]()
     chosen = [name for name in stale(reports) if name in (given.names or reports)]
     for number, name in enumerate(chosen, 1):
-        command = reports[name]["made"]["command"]
+        command = ABOUT[name].get("full", reports[name]["made"]["command"])
         print(f"{number} of {len(chosen)}, {name}: {command}", flush=True)
         if complaint := remake(name, command):
             wrong.append(f"{name}: {complaint}")

@@ -100,6 +100,7 @@ def problems(name: str, report: Mapping[str, Any]) -> Iterator[str]:
     if name not in ABOUT:
         yield "about.toml does not say what the report is about"
     yield from command_problems(str(made.get("command", "")))
+    yield from command_problems(ABOUT[name]["full"]) if "full" in ABOUT.get(name, ()) else ()
 
 
 def command_problems(command: str) -> Iterator[str]:
@@ -194,10 +195,12 @@ def _row(name: str, report: Mapping[str, Any]) -> str:
     made = report["made"]
     star = " *" if made.get(OLD) else ""
     pages = ", ".join(f"[{each}](../docs/{each}.md)" for each in ABOUT[name].get("pages", ()))
+    full = ABOUT[name].get("full", "")
+    full = "" if {*shlex.split(full)} <= {*shlex.split(made["command"])} else f"; in full: `{full}`"
     asks = ABOUT[name]["asks"] + (f" Shown in {pages}." if pages else "")
     return (
         f"| `{name}.json`{star} | {asks} | {found(name, report)} | `{made['commit'][:8]}`, {made['date']} "
-        f"| `{made['command']}` |\n"
+        f"| `{made['command']}`{full} |\n"
     )
 
 

@@ -139,10 +139,14 @@ class Kills:
             time.sleep(0.1)
 
     def finish(self, *options: str) -> tuple[int, str]:
-        """Let the query read the rest; repeat it if this machine is too busy for Spark's worker to start."""
+        """Let the query read the rest, or kill it; repeat it if the machine is too busy for Spark's worker to start."""
         for _ in range(5):
             running = Query(self.directories, "--to-the-end", *options)
-            status = running.process.wait(FINISH_SECONDS)
+            try:
+                status = running.process.wait(FINISH_SECONDS)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                status = running.process.returncode
             if TOO_BUSY not in running.said():
                 break
         return status, running.said()

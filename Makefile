@@ -19,7 +19,7 @@ NAME ?=
 LEVELS ?= $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),v2 v4,any)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types prose proof trace docs docs-check coverage bench conform kafka-next package release-check ci clean
+.PHONY: help demo test lint types prose proof trace docs docs-check coverage bench conform kafka-next package release-check release-reports ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -141,6 +141,9 @@ package: $(VENV)/.fast ## build a wheel with its kernels into dist/, and use it 
 	@cd build && PYTHONPATH=wheel ../$(BIN)/python -P -m seglog_format.cli generate --seed 1 -o wheel-made
 	@cd build && PYTHONPATH=wheel ../$(BIN)/python -P -m seglog_format.cli verify --engine columnar wheel-made
 	@ls dist/*.whl
+
+release-reports: $(VENV)/.dev $(VENV)/.kernels ## make reports again that are not of today's code; stop and call again at will (ARGS='kills bugs': these)
+	@PYTHONPATH=conformance $(BIN)/python -m tools.release_reports $(ARGS)
 
 release-check: $(VENV)/.dev ## build all that a release hands out, and use it where nothing else can be seen (minutes)
 	@$(BIN)/seglog warm $(addprefix --level ,$(LEVELS))

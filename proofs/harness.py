@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import shlex
 import sys
 import time
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from proofs.report_facts import PACKAGE as PACKAGE_MEASURED
-from proofs.report_facts import run_conditions, write_report
+from proofs.report_facts import proof_command, run_conditions, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -138,8 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(program.main())
     proof = load(name)
     options = _parser(name, proof).parse_args(rest)
-    command = shlex.join(["python", "-m", "proofs", name, *_words(options)])
-    conditions = run_conditions(command, seed=options.seed, measures=getattr(proof, "MEASURES", PACKAGE_MEASURED))
+    measured = getattr(proof, "MEASURES", PACKAGE_MEASURED)
+    conditions = run_conditions(proof_command(name, options), seed=options.seed, measures=measured)
     started = time.perf_counter()
     outcome = proof.prove(options)
     conditions["versions"] |= outcome.versions
@@ -166,15 +165,3 @@ def _found(outcome: Outcome, seconds: float) -> dict[str, Any]:
         "failed": list(outcome.failures[:MAX_FAILURES]),
         "seconds": round(seconds, 1),
     }
-
-
-def _words(options: argparse.Namespace) -> list[str]:
-    """Return the options, defaults included, as words of a command; the path of the report is left out."""
-    words: list[str] = []
-    for name, value in sorted(vars(options).items()):
-        flag = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(flag)
-        elif name != "report" and value is not None and value is not False:
-            words += [flag, *map(str, value if isinstance(value, list) else [value])]
-    return words

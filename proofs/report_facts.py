@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import statistics
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_conformance.toolchains import child_processes
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping, Sequence
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -31,6 +33,9 @@ BENCHMARKED: Final = ("seglog_format", "benchmarks")
 """What a benchmark measures: the package, by its own programs."""
 NOT_MEASURED: Final = (":!reports", ":!docs")
 """Changes of these files do not make a working tree another one than that of the commit."""
+
+NOT_OF_THE_COMMAND: Final = frozenset({"report", "role"})
+"""Options that change where a report goes, or which process of a proof this is."""
 
 
 def run_conditions(
@@ -60,6 +65,23 @@ def run_conditions(
         "versions": {**installed("seglog-format"), **(versions or {})},
         "machine": {**machine_facts(), **(machine or {})},
     }
+
+
+def proof_command(name: str, options: argparse.Namespace) -> str:
+    """Return the command that repeats a proof: all options with their values, defaults included.
+
+    Args:
+        name: of the proof.
+        options: of the run; those in `NOT_OF_THE_COMMAND` are left out.
+    """
+    words = ["python", "-m", "proofs", name]
+    for option, value in sorted(vars(options).items()):
+        flag = f"--{option.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif option not in NOT_OF_THE_COMMAND and value is not None and value is not False:
+            words += [flag, *map(str, value if isinstance(value, list) else [value])]
+    return shlex.join(words)
 
 
 def write_report(path: Path | None, conditions: Mapping[str, Any], found: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from argparse import Namespace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -12,17 +13,18 @@ import pytest
 from helpers.walking import each_of
 
 from proofs import harness
+from proofs.report_facts import proof_command
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import ArgumentParser
     from pathlib import Path
 
 
 def proof_of(*failures: str) -> SimpleNamespace:
-    def add_arguments(parser: argparse.ArgumentParser) -> None:
+    def add_arguments(parser: ArgumentParser) -> None:
         parser.add_argument("--count", type=int, default=3)
 
-    def prove(options: argparse.Namespace) -> harness.Outcome:
+    def prove(options: Namespace) -> harness.Outcome:
         return harness.Outcome({"done": options.count}, failures)
 
     return SimpleNamespace(add_arguments=add_arguments, prove=prove)
@@ -56,6 +58,17 @@ def test_every_proof_has_a_description(name: str) -> None:
 @each_of("name", [name for name in harness.names() if name not in harness.PROGRAMS])
 def test_every_proof_declares_its_options(name: str) -> None:
     assert callable(harness.load(name).add_arguments)
+
+
+@each_of("name", sorted(harness.PROGRAMS.keys() - {"authentic", "conform"}))
+def test_a_program_writes_all_its_options_into_the_report(name: str) -> None:
+    source = (harness.ROOT / harness.PROGRAMS[name].replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8")
+    assert f'proof_command("{name}", ' in source
+
+
+def test_a_command_has_its_defaults_but_not_the_place_of_the_report() -> None:
+    options = Namespace(report="x", role="all", seed=1, kind=None, unclean=True, verbose=False, only_these=["a b", "c"])
+    assert proof_command("x-y", options) == "python -m proofs x-y --only-these 'a b' c --seed 1 --unclean"
 
 
 def test_a_program_gets_its_options(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import copy
 import json
+import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 from helpers.walking import each_of
 
 from proofs import report_facts
-from tools import reports
+from tools import release_reports, reports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    import pytest
 
 EVERY = reports.every()
 
@@ -111,12 +115,40 @@ def test_reports_from_before_the_rule_still_need_a_command_and_a_commit() -> Non
 
 
 def test_a_report_of_other_code_is_noticed() -> None:
-    report = new_report()
-    assert reports.other_code(report) == []
-    report["made"]["digests"]["seglog_format"] = "0" * 64
-    assert reports.other_code(report) == ["seglog_format"]
-    report["made"]["digests"] = {}
-    assert reports.other_code(report) == ["(not noted)"]
+    today, other, old = new_report(), new_report(), new_report()
+    assert (reports.other_code(today), reports.standing(today)) == ([], reports.TODAY)
+    other["made"]["digests"]["seglog_format"] = "0" * 64
+    assert (reports.other_code(other), reports.standing(other)) == (["seglog_format"], "other code")
+    old["made"] |= {"digests": {}, reports.OLD: True}
+    assert (reports.other_code(old), reports.standing(old)) == (["(not noted)"], "before the rule")
+    all_of_them = {"a": old, "b": today, "c": other | {"seconds": 5}, "d": old | {"seconds": 2}}
+    assert release_reports.stale(all_of_them) == ["d", "c", "a"]
+
+
+SHELL = "import pathlib, sys; pathlib.Path(sys.argv[2]).write_text('new'); sys.exit({})"
+
+
+@each_of("status", [0, 1, 2, 77])
+def test_a_report_stays_if_its_command_was_not_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    (path := tmp_path / "kills.json").write_text("old", encoding="utf-8")
+    monkeypatch.setattr(release_reports, "REPORTS", tmp_path)
+    command = shlex.join(["python", "-c", SHELL.format(status)])
+    assert release_reports.remake("kills", command) == (f"status {status} of {command}" if status else "")
+    assert path.read_text(encoding="utf-8") == ("new" if status in release_reports.COMPLETED else "old")
+
+
+def test_a_report_is_skipped_if_a_program_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release_reports, "ABOUT", {"kills": {"needs": ["no-such-program"]}})
+    monkeypatch.setattr(release_reports, "REPORTS", tmp_path)
+    assert "skipped, since it needs no-such-program" in release_reports.remake("kills", "python -c 1")
+
+
+@each_of("name", EVERY)
+def test_a_command_of_make_or_python_writes_its_report(name: str) -> None:
+    first, *_, last = release_reports.words(name, EVERY[name]["made"]["command"])
+    assert first == "make" or (first == sys.executable and last.endswith(f"{name}.json"))
 
 
 def test_digest_changes_with_a_byte_and_with_a_name(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from helpers.appends import Clock, base_offsets, contents, open_writer, produced
 from helpers.support import bundled, bundled_cases, bundled_description
 from helpers.walking import each_of
 
-from seglog_format import LogConfig, LogWriter, PartitionWriter, open_partition, verify
+from seglog_format import LogConfig, LogWriter, PartitionWriter, open_partition, recover, verify
 from seglog_format.codec.build import new_record, with_offset, with_timestamps
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
@@ -678,6 +678,24 @@ def test_leftovers_of_an_interrupted_replacement_need_recovery(tmp_path: Path) -
     directory.joinpath("00000000000000000007.log.swap").touch()
     with pytest.raises(UsageError, match="recover the directory first"):
         open_writer(tmp_path)
+
+
+def test_a_log_whose_first_segment_is_being_replaced_is_not_taken_for_a_tiered_one(tmp_path: Path) -> None:
+    with open_writer(tmp_path) as writer:
+        writer.append(produced(1000, 1000, 1000))
+        writer.roll()
+    tmp_path.joinpath("log-start-offset-checkpoint").write_text("0\n1\ntopic 0 2\n", encoding="utf-8")
+    log = tmp_path / "topic-0" / LOG
+    data = log.read_bytes()
+    log.rename(f"{log}.deleted")
+    with pytest.raises(UsageError, match="a tiered log is not written"):
+        open_writer(tmp_path)
+    Path(f"{log}.swap").write_bytes(data)
+    with pytest.raises(UsageError, match="recover the directory first"):
+        open_writer(tmp_path)
+    recover(log.parent).apply()
+    with open_writer(tmp_path) as writer:
+        assert (writer.log_start_offset, writer.log_end_offset) == (2, 3)
 
 
 def test_the_scheduler_flushes(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Check the reports: each has its commit, command, digests and machine, and no text says more than it found.
 
-``python -m tools.reports`` lists them. A fault makes the exit status 1. A report of other code than today's is named;
-``--current`` makes that a fault, too, as a release needs it.
+``python -m tools.reports`` lists them, each with what it is of: today's code, other code, or code from before the rule.
+A fault makes the exit status 1; ``--current`` makes a report of other code one, too, as a release needs it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shlex
 import string
 import sys
 import tomllib
+from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +30,7 @@ FIELDS: Final = ("command", "commit", "date", "digests", "versions", "machine")
 MACHINE: Final = ("system", "architecture", "processor", "cores", "loadAverage", "loadAverageAtEnd")
 OLD: Final = "beforeTheRule"
 """Marks a report that was made before reports recorded their conditions: unknown fields are empty."""
+TODAY: Final = "today's code"  # of a report whose measured directories have not changed since
 SHA: Final = re.compile(r"[0-9a-f]{40}")
 ASSIGNMENT: Final = re.compile(r"([A-Z]+)=(.*)", re.DOTALL)
 INTRODUCTION: Final = """\
@@ -36,9 +38,10 @@ INTRODUCTION: Final = """\
 
 A report holds the last full result of a proof or benchmark that takes too long for every change; CI runs a seeded
 sample of each. The key `made` records how the report was made: command, commit, date, seed, digests of the measured
-files, versions, processor and load. `python -m tools.reports` checks these fields; `make release-check` refuses reports
-of other code than that of the release. Reports with a star were made before this rule: some fields are empty, and the
-commit is the one that published the figures.
+files, versions, processor and load. `python -m tools.reports` checks these fields, and says which are of today's
+code; `make release-reports` makes the others again; `make release-check` refuses reports of other code than that of the
+release. Reports with a star were made before this rule: some fields are empty, and the commit is the one that published
+the figures.
 
 The table is generated from the reports and from `about.toml`.
 
@@ -97,6 +100,7 @@ def problems(name: str, report: Mapping[str, Any]) -> Iterator[str]:
     if name not in ABOUT:
         yield "about.toml does not say what the report is about"
     yield from command_problems(str(made.get("command", "")))
+    yield from command_problems(ABOUT[name]["full"]) if "full" in ABOUT.get(name, ()) else ()
 
 
 def command_problems(command: str) -> Iterator[str]:
@@ -160,6 +164,11 @@ def other_code(report: Mapping[str, Any]) -> list[str]:
     return [name for name, digest in digests.items() if not digest or _digest_today(name) != digest]
 
 
+def standing(report: Mapping[str, Any]) -> str:
+    """Return whether a report is of today's code, in a few words; `TODAY` if it is."""
+    return "before the rule" if report["made"].get(OLD) else "other code" if other_code(report) else TODAY
+
+
 @cache
 def _digest_today(name: str) -> str:
     return tree_digest(ROOT / name)
@@ -186,10 +195,12 @@ def _row(name: str, report: Mapping[str, Any]) -> str:
     made = report["made"]
     star = " *" if made.get(OLD) else ""
     pages = ", ".join(f"[{each}](../docs/{each}.md)" for each in ABOUT[name].get("pages", ()))
+    full = ABOUT[name].get("full", "")
+    full = "" if {*shlex.split(full)} <= {*shlex.split(made["command"])} else f"; in full: `{full}`"
     asks = ABOUT[name]["asks"] + (f" Shown in {pages}." if pages else "")
     return (
         f"| `{name}.json`{star} | {asks} | {found(name, report)} | `{made['commit'][:8]}`, {made['date']} "
-        f"| `{made['command']}` |\n"
+        f"| `{made['command']}`{full} |\n"
     )
 
 
@@ -198,20 +209,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.reports", description=__doc__)
     parser.add_argument("--current", action="store_true", help="refuse reports of other code, or made before the rule")
     options = parser.parse_args()
-    wrong = 0
+    wrong, standings = 0, Counter[str]()
     for name, report in every().items():
-        complaints = list(problems(name, report))
-        if options.current and report["made"].get(OLD):
-            complaints.append("made before the rule: make it again")
-        old = other_code(report)
-        complaints += [f"measured other code than today's: {', '.join(old)}"] if options.current and old else []
-        state = " (made before the rule)" if report["made"].get(OLD) else ""
-        print(f"{name}: {report['made']['commit'][:8]}, {age(report)}{state}: {report['made']['command']}")
-        for each, digest in report["made"]["digests"].items():
-            print(f"  {each}: {digest[:12]}")
+        complaints, state = list(problems(name, report)), standing(report)
+        if options.current and state != TODAY:
+            complaints.append(f"{state}: make it again; changed since: {', '.join(other_code(report))}")
+        print(f"{state:16} {name}: {report['made']['commit'][:8]}, {age(report)}: {report['made']['command']}")
         for complaint in complaints:
             print(f"  FAULT {complaint}")
         wrong += len(complaints)
+        standings[state] += 1
+    print(f"of {standings.total()} reports: {', '.join(f'{count} {state}' for state, count in standings.items())}")
     missing = sorted(ABOUT.keys() - every().keys())
     for name in missing:
         print(f"about.toml describes {name}, which is no report")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_conformance.toolchains import child_processes
 
 from proofs.fuzz.fuzz import CHECKED, memory, packed
-from proofs.report_facts import installed, run_conditions, write_report
+from proofs.report_facts import installed, proof_command, run_conditions, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,9 +173,8 @@ def run_tests() -> int:
 
 
 def _conditions(options: argparse.Namespace) -> dict[str, Any]:
-    sample = f" --sample {options.sample:g} --seed {options.seed}" if options.sample < 1 else ""
     versions = installed("numba", "llvmlite", "numpy", "pyarrow")
-    return run_conditions(f"python -m proofs bounds{sample}", seed=options.seed, versions=versions)
+    return run_conditions(proof_command("bounds", options), seed=options.seed, versions=versions)
 
 
 def report(found: dict[str, dict[str, Any]], wrong: list[str]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.toolchains import child_processes
 
-from proofs.report_facts import installed, run_conditions, write_report
+from proofs.report_facts import installed, proof_command, run_conditions, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -292,7 +292,7 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     """Fuzz, report, and return whether nothing was found."""
     arguments = _arguments()
-    command = f"python -m proofs fuzz --seconds {arguments.seconds} --seed {arguments.seed}"
+    command = proof_command("fuzz", arguments)
     conditions = run_conditions(command, seed=arguments.seed, versions=installed(*LIBRARIES))
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory()) as name:
         scratch = Path(name)

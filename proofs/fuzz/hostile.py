@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_conformance.toolchains import child_processes
 
 from proofs.fuzz.hostile_readers import Depth, Input, Target, inputs, variants
-from proofs.report_facts import installed, run_conditions, write_report
+from proofs.report_facts import installed, proof_command, run_conditions, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -233,9 +233,7 @@ def where(beat: bytes) -> str:
 
 
 def _conditions(arguments: argparse.Namespace) -> dict[str, Any]:
-    command = "python -m proofs hostile"
-    command += f" --sample {arguments.sample:g} --seed {arguments.seed}" if arguments.sample < 1 else ""
-    return run_conditions(command, seed=arguments.seed, versions=installed(*LIBRARIES))
+    return run_conditions(proof_command("hostile", arguments), seed=arguments.seed, versions=installed(*LIBRARIES))
 
 
 def report(results: list[Result], share: float) -> dict[str, Any]:
@@ -288,7 +286,7 @@ def print_result(result: Result, seconds: float) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="cut and change small inputs everywhere and read what comes of it")
-    parser.add_argument("--only", metavar="NAME", action="append", help="this input, repeatable")
+    parser.add_argument("--only", metavar="NAME", nargs="+", help="these inputs")
     parser.add_argument("--sample", metavar="SHARE", type=float, default=1.0, help="a share of all, such as 0.05")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="inputs at the same time")

@@ -25,7 +25,7 @@ from proofs.kafka.loads import check_loads
 from proofs.kafka.oracle import RELEASES, TIERS, TOOL_CHAIN, Oracle, OracleError
 from proofs.kafka.recovery import check_recovery
 from proofs.kafka.tier import check_tier
-from proofs.report_facts import run_conditions, write_report
+from proofs.report_facts import proof_command, run_conditions, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -118,20 +118,19 @@ def _run(name: str, part: Callable[[], Result]) -> dict[str, Any]:
 
 
 def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace, conditions: dict[str, Any]) -> None:
-    """Write the results so far; parts that this run leaves out stay unchanged in the report."""
+    """Write the results so far; parts of the same commit that this run leaves out stay unchanged in the report."""
     if options.report is None:
         return
     known = json.loads(options.report.read_text(encoding="utf-8"))["parts"] if options.report.exists() else {}
-    parts = known | results
+    parts = {name: part for name, part in known.items() if part["commit"] == conditions["commit"]} | results
     disagreements = sum(result["disagreements"] for result in parts.values())
     write_report(options.report, conditions, {"disagreements": disagreements, "parts": parts})
 
 
 def _conditions(options: argparse.Namespace) -> dict[str, Any]:
     kafka = [*(RELEASES[release] for release in options.releases), *TIERS.releases.values()]
-    return run_conditions(
-        "python -m proofs kafka-reads", seed=options.seed, versions={"kafka": kafka, "java": java_version()}
-    )
+    command = proof_command("kafka-reads", options)
+    return run_conditions(command, seed=options.seed, versions={"kafka": kafka, "java": java_version()})
 
 
 def java_version() -> str:

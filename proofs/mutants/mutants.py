@@ -19,7 +19,7 @@ from typing import Any
 
 from proofs.mutants.candidates import LAYERS, OUT_OF_SIGHT, Candidates, Mutant, equivalents, levels
 from proofs.mutants.worker import Flag, Task, loaded_files, reach, run, suite
-from proofs.report_facts import SUITE, installed, run_conditions, write_report
+from proofs.report_facts import SUITE, installed, proof_command, run_conditions, write_report
 
 MIN_SHARE = 0.95
 SLOW_FAMILIES = ("bombs",)
@@ -256,7 +256,7 @@ def main() -> int:
         found = counted_again(known)
         write_report(arguments.count_anew, found.pop("made"), found)
         return verdict(found, 0.0)
-    command = f"python -m proofs mutants --count {arguments.count} --seed {arguments.seed}"
+    command = proof_command("mutants", arguments)
     versions = installed("construct", "coverage")
     conditions = run_conditions(command, seed=arguments.seed, versions=versions, measures=SUITE)
     cases = suite()

@@ -26,7 +26,7 @@ from seglog_conformance.toolchains import child_processes
 
 from proofs.mutants.enforcement import ENFORCING, PACKAGE, REPOSITORY, Fault, disabled, faults, sites
 from proofs.mutants.marked_tests import marked_tests
-from proofs.report_facts import installed, run_conditions, write_report
+from proofs.report_facts import installed, proof_command, run_conditions, write_report
 from tools.rules import requirements
 
 RUN_SECONDS = 300
@@ -198,10 +198,8 @@ def taken_over(path: Path, chosen: list[Breakage]) -> dict[Breakage, Outcome]:
 
 
 def _conditions(arguments: argparse.Namespace) -> dict[str, object]:
-    command = "python -m proofs trace-kill"
-    command += f" --sample {arguments.sample} --seed {arguments.seed}" if arguments.sample < 1 else ""
     return run_conditions(
-        command,
+        proof_command("trace-kill", arguments),
         seed=arguments.seed,
         versions=installed("construct", "hypothesis", "pytest"),
         measures=("seglog_format", "tests"),
@@ -229,7 +227,7 @@ def report(outcomes: list[Outcome]) -> dict[str, object]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="disable each rule in turn and expect a test on bytes to fail")
-    parser.add_argument("--only", metavar="ID", action="append", help="this requirement or area (SEG-IDX), repeatable")
+    parser.add_argument("--only", metavar="ID", nargs="+", help="these requirements or areas (SEG-IDX)")
     parser.add_argument("--sample", metavar="SHARE", type=float, default=1.0, help="a share of all, such as 0.05")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at the same time")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.parquet as pq
 from seglog_conformance.toolchains import child_processes
 
-from proofs.report_facts import run_conditions, write_report
+from proofs.report_facts import proof_command, run_conditions, write_report
 from proofs.spark.kills_roles import (
     CONFIG,
     DATA_LOSS,
@@ -139,10 +139,14 @@ class Kills:
             time.sleep(0.1)
 
     def finish(self, *options: str) -> tuple[int, str]:
-        """Let the query read the rest; repeat it if this machine is too busy for Spark's worker to start."""
+        """Let the query read the rest, or kill it; repeat it if the machine is too busy for Spark's worker to start."""
         for _ in range(5):
             running = Query(self.directories, "--to-the-end", *options)
-            status = running.process.wait(FINISH_SECONDS)
+            try:
+                status = running.process.wait(FINISH_SECONDS)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                status = running.process.returncode
             if TOO_BUSY not in running.said():
                 break
         return status, running.said()
@@ -305,9 +309,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
         return 0
     if options.role == "query":
         return query(Directories(options.directories), to_the_end=options.to_the_end, goes_on=options.goes_on)
-    asked = " --unclean" if options.unclean else ""
-    command = f"make proof NAME=spark-kills ARGS='--seconds {options.seconds:g} --kills {options.kills}{asked}'"
-    conditions = run_conditions(command, seed=options.seed)
+    conditions = run_conditions(proof_command("spark-kills", options), seed=options.seed)
     with tempfile.TemporaryDirectory(prefix="spark-kills-") as root:
         directories = Directories(Path(root))
         found, killing, ends = run(directories, options.seconds, options.kills, options.seed)

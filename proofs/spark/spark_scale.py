@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from proofs.entries import sealed
-from proofs.report_facts import run_conditions
+from proofs.report_facts import proof_command, run_conditions
 from proofs.spark.file_pages import evict, resident
 from proofs.spark.readers import reader_of
 from proofs.spark.session import Sections, load, quiet_session
@@ -246,12 +246,12 @@ def main() -> int:
     parser.add_argument("--segments", type=int, default=SEGMENTS)
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
     parser.add_argument("--resume", action="store_true", help="go on with the sections that the report does not have")
-    parser.add_argument("--anew", choices=SECTIONS, action="append", default=[], help="with --resume: make it again")
+    parser.add_argument("--anew", choices=SECTIONS, nargs="+", default=[], help="with --resume: make it again")
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     sizes = tuple(map(int, options.sizes.split(",")))
-    command = f"make proof NAME=spark-scale ARGS='--sizes {options.sizes} --segments {options.segments}'"
-    report = Sections(options.report, run_conditions(command), resume=options.resume)
+    conditions = run_conditions(proof_command("spark-scale", options))
+    report = Sections(options.report, conditions, resume=options.resume)
     wanted = {"commits", *SECTIONS} - {*options.anew}
     report.known = {name: each for name, each in report.known.items() if name in wanted}
     with tempfile.TemporaryDirectory(prefix="spark-scale-") as root:

@@ -116,7 +116,7 @@ def require_not_tiered(files: Files, directory: Path, config: LogConfig) -> None
             offsets = decode_offset_checkpoint(read_small(files, checkpoint)).by_partition
             start = offsets.get(parse_partition_directory(directory.name).topic_partition)
             meanings = filter(None, map(parse_file_name, files.names(directory)))
-            logs = (each.base_offset for each in meanings if each.kind is FileKind.LOG and not each.suffix)
+            logs = (each.base_offset for each in meanings if each.kind is FileKind.LOG and each.suffix not in LEFTOVERS)
             first = min(logs, default=0)
             if start is not None and start < first:
                 msg = (

@@ -90,6 +90,9 @@ def retain_scenarios() -> Iterator[Scenario]:
     why = "The log start offset is one below a base offset: only the segment that ends there or before is deleted."
     near = {"logStartOffset": "17"}
     yield retained("by-start-before-a-base", why, must("SEG-RET-008", "SEG-RET-011"), more=near, retention_ms="-1")
+    why = "The high watermark is below the log start offset: it counts as being there, and segments below are deleted."
+    low = {"logStartOffset": "13", "highWatermark": "5"}
+    yield retained("by-start-above-the-mark", why, must("SEG-RET-002", "SEG-RET-008"), more=low, retention_ms="-1")
     yield from _of_producers(retained)
 
 

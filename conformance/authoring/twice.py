@@ -16,8 +16,9 @@ from authoring.encodings import HOUR, INT32_MAX, NOW
 from authoring.files import PROPERTIES, TOPIC_ID, Parsing
 from authoring.messages import Msg
 from authoring.producers import LAST, States, assigned, batch, opened, sent
-from authoring.repairs import Repairs, epochs, segment
+from authoring.repairs import MARKS, POINTS, STARTS, Repairs, epochs, offsets, segment
 from authoring.segments import row
+from authoring.written import Written, entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,6 +177,20 @@ def _leaders(family: Family) -> None:
     abort = new(Rec(key=control_key(0), value=marker_value(0)), **fields)
     why = "A leader refuses a control batch of a producer, also with a sequence."
     refuses(name="control-abort", why=why, basis=single, content=abort)
+    old = must("SEG-APP-004", flags=POLICY, needs=("magic:0", "magic:1"))
+    mixed = Msg(magic=1).encoded() + Msg(magic=0, offset=1).encoded()
+    why = "A leader refuses messages of two magics in one append, in either order."
+    refuses(name="two-magics-back", why=why, basis=old, content=mixed)
+    units = [Batch(base=40 + at, leader_epoch=epoch) for at, epoch in enumerate((2, 3, 3, 2))]
+    Written(family).follows(
+        "behind-two-of-a-later-epoch",
+        "A follower also leaves out all batches after some of a later leader epoch.",
+        should("SEG-APP-014", flags=POLICY),
+        units,
+        [entry(units[0], 40)],
+        40,
+        leaderEpoch=2,
+    )
     for delta in (-1, 1):
         hollow = with_field(empty(0, 0, leader_epoch=-1).encoded(), LAST_OFFSET_DELTA, delta)
         why = "A leader refuses a batch without records, whatever its last offset delta is."
@@ -261,8 +276,8 @@ def _plans(family: Family) -> None:
     why = "The oldest dirty record is exactly as old as allowed: compaction is not due."
     plan("due-late-exactly-of-two", why, due, THREE, due=False, cleanerOffset="10", config=oldest)
     why = "Exactly half of the log is dirty, which is the minimum: compaction is not due."
-    half = {"cleanerOffset": "10", "lastStableOffset": "20"}
-    plan("due-not-of-half", why, due, [[0, 10]], due=False, config={ratio: "0.5"}, **half)
+    half = partial(plan, due=False, cleanerOffset="10", lastStableOffset="20")
+    half("due-not-of-half", why, due, [[0, 10]], config={ratio: "0.5"})
     plan("group-size-of-three", "Three segments fit in one.", group, THREE, config={"segment.bytes": "300"})
     for name, active, groups in (("fits", INT32_MAX + 1, [[0, 10]]), ("too-far", INT32_MAX + 2, [[0], [10]])):
         why = "For merging, the last segment ends at the offset before the active one."
@@ -278,11 +293,16 @@ def _metadata(family: Family) -> None:
     basis = must("SEG-CKP-009", since="2.8")
     for name, text in (
         ("zero-id-and-bits", f"version: 0\ntopic_id: {'A' * 21}P"),
+        ("zero-id-and-a-bit", f"version: 0\ntopic_id: {'A' * 21}B"),
         ("zero-id-of-version-1", f"version: 1\ntopic_id: {'A' * 22}\n"),
         ("least-version", f"version: -2147483648\ntopic_id: {TOPIC_ID}"),
     ):
         why = "The file `partition.metadata` without a valid version and topic id is refused."
         topic.bad(f"topic-id-{name}", why, basis, text.encode())
+    for name, between in (("a-tab", "\t"), ("three-spaces", "   "), ("a-space-and-a-tab", " \t")):
+        content = f"version:{between}0\ntopic_id:{between}{TOPIC_ID}".encode()
+        why = "Any white space may follow the colons."
+        topic.good(f"topic-id-behind-{name}", why, basis, content, {"version": 0, "topicId": TOPIC_ID})
     run = "kafka-server-common 4.4.0 agrees (its class MetaProperties was run)"
     rule = must("SEG-LDR-005", since="0.9", source=f"facts 1 and 4; {run}")
     for version, node in ((0, 3), (1, 7)):
@@ -302,6 +322,8 @@ def _metadata(family: Family) -> None:
         ("continued-in-its-key", "a backslash at its end continues a line", b"clus\\\r\n  ter.id=ab\n", "ab"),
         ("behind-colons", "a colon ends a key", b"cluster.id:c\n", "c"),
         ("behind-a-tab", "white space before a key does not count", b" \t\x0ccluster.id\t=\tc\n", "c"),
+        ("behind-a-remark", "a remark is not continued", b"!a\\\ncluster.id=c\n", "c"),
+        ("behind-another-remark", "a remark is not continued", b" # a\\\ncluster.id=c\n", "c"),
         ("behind-remarks", "a line may be a remark", b"!cluster.id=a\n \t#cluster.id=b\ncluster.id=c\n!", "c"),
     ):
         found = {"version": 1, "clusterId": cluster, "nodeId": 7, "directoryId": None}
@@ -320,5 +342,7 @@ def _truncation(to: Repairs) -> None:
     """Ask for truncation to the end of logs that do not begin at 0."""
     for base in (0, 100):
         whole = {**segment(row(3, base=base), base), **epochs((4, base))}
-        why = "Truncation to the log end offset changes nothing."
-        to.truncate(f"at-the-end-from-{base}", why, must("SEG-TRN-002"), base + 9, whole, whole)
+        high = {POINTS: offsets(("topic", 0, base + 50)), STARTS: offsets(("topic", 0, base + 50))}
+        why = "Truncation to the log end offset changes nothing, not even a checkpoint."
+        name = f"at-the-end-from-{base}"
+        to.truncate(name, why, must("SEG-TRN-002"), base + 9, whole, whole, beside={**high, MARKS: None}, root=high)

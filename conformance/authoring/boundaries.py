@@ -25,7 +25,7 @@ from authoring.codecs import (
     zstd,
 )
 from authoring.compressed import halves, packed, refused
-from authoring.control import data, empty, marker
+from authoring.control import LEADER_CHANGE, control_key, data, empty, marker, marker_value
 from authoring.encodings import NOW, add_encoding
 from authoring.messages import Msg, Wrapper
 from authoring.repairs import ALL, FIRST, SECOND, Repairs, epochs, segment, snapshot
@@ -508,6 +508,19 @@ def _reads(family: Family) -> None:
                 maxBytes=size,
                 **committed,
             )
+    why = "A control record of another type, or an unreadable one, ends no transaction, also if it names the producer."
+    for name, key, value in (
+        ("leader-change", control_key(2), LEADER_CHANGE),
+        ("snapshot-header", control_key(3), struct.pack(">hq", 0, 5) + b"\0"),
+        ("of-type-9", control_key(9), marker_value(7)),
+    ):
+        other = replace(marker("ABORT", 1), recs=(Rec(key=key, value=value),))
+        for kind, kept, listed in (("ABORT", (4,), aborted(9, 0, 3, 4)), ("COMMIT", (0, 2, 4), b"")):
+            units = [data(0, b"a"), other, data(2, b"b", sequence=1), marker(kind, 3), Batch(base=4)]
+            fetch(f"committed-{name}-before-{kind.lower()}", why, must("SEG-LKP-016"), units, kept, 5, **committed)
+            beside = {name_of(0, ".index"): b"", name_of(0, ".timeindex"): time_index(units, 4096)}
+            beside |= {name_of(0, ".txnindex"): listed, name_of(5, ".snapshot"): snapshot((9, -1), last_offset=2)}
+            family.cases[-1]["request"]["files"] |= hexed(beside)
     why = "A transactional batch that compaction has emptied belongs to a transaction like any other."
     emptied = replace(empty(1, 2, producer_id=9, producer_epoch=2), attributes=TRANSACTIONAL)
     for name, more, kept, end in (

@@ -19,15 +19,16 @@ THREE: Final = [[0, 10, 20]]
 
 def compaction_plans(family: Family) -> None:
     """Which segments compaction rewrites, and whether it is time."""
-    plan = partial(_plan, family)
+    plan = partial(plan_of, family)
     _extent(plan)
     _time(plan)
     _groups(plan)
 
 
-def _plan(
+def plan_of(
     family: Family,
     name: str, why: str, basis: Basis, groups: Sequence[Sequence[int]], *, due: bool | None = None, config: dict[str, str] | None = None, listing: Sequence[Json] | None = None, expect: Json | None = None, **more: str) -> None:  # fmt: skip
+    """Add a listing, and which groups of its segments are rewritten."""
     rows = listing or [segment(base) for base in (0, 10, 20, 30)]
     request = {"what": "compact", "listing": list(rows), "config": config or {}, "now": "100000", **more}
     reported_groups = [[str(base) for base in group] for group in groups]

@@ -33,6 +33,7 @@ from authoring.corners import corners
 from authoring.missed import missed
 from authoring.own_topics import own_topics
 from authoring.shapes import shapes
+from authoring.twice import twice
 
 if TYPE_CHECKING:
     from authoring.casefile import Family
@@ -73,4 +74,5 @@ def all_families() -> tuple[Family, ...]:
     shapes(named)
     missed(named)
     boundaries(named)
+    twice(named)
     return tuple(found)

@@ -56,6 +56,17 @@ def own_retention(family: Family) -> None:
         **base,
         options={"checkpoints": {"log-start-offset-checkpoint": others}},
     )
+    for name, lines in (("of-others", ("topic 1 5", "other 0 9")), ("without-lines", ())):
+        add.on_files(
+            "retain",
+            f"checkpoint-{name}",
+            "The checkpoint has no line of this log: retention adds one, and the others stay.",
+            should("SEG-RET-012", needs=("logDirectory",)),
+            {"checkpoints": {"log-start-offset-checkpoint": checkpoint(*sorted((*lines, "topic 0 18")))}},
+            files,
+            **base,
+            options={"checkpoints": {"log-start-offset-checkpoint": checkpoint(*lines)}},
+        )
     add.on_files(
         "retain",
         "clean-shutdown",

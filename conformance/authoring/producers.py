@@ -336,6 +336,33 @@ def _transactions(to: States) -> None:
     )
 
 
+def assigned(
+    family: Family,
+    name: str,
+    why: str,
+    known: Epochs,
+    units: Sequence[Unit],
+    found: Epochs,
+    basis: Basis,
+    *,
+    is_refusable: bool = False,
+) -> None:
+    """Add what becomes of known leader epochs when a follower appends some units."""
+    request = {
+        "data": bytes_of(units).hex(),
+        "policy": "replicate",
+        "baseOffset": "0",
+        "leaderEpochs": [[epoch, str(start)] for epoch, start in known],
+    }
+    expect: Json = {"accept": True, "leaderEpochs": [[epoch, str(start)] for epoch, start in found]}
+    if is_refusable:
+        expect = {
+            "allowed": [{"branch": "passed over", **expect}, {"branch": "refused", "reject": {"class": "policy"}}]
+        }
+    result = "acceptable" if is_refusable else "valid"
+    family.add(f"epochs-{name}", "validate", result, why, basis, request=request, expect=expect)
+
+
 def _epochs(family: Family) -> None:
     """Family 41, what becomes of the leader epochs."""
     basis = must("SEG-APP-016", needs=("leaderEpochs",), source="facts 4.7 and 5.1", flags=("APPEND_POLICY",))
@@ -351,19 +378,7 @@ def _epochs(family: Family) -> None:
         *,
         is_refusable: bool = False,
     ) -> None:
-        request = {
-            "data": bytes_of(units).hex(),
-            "policy": "replicate",
-            "baseOffset": "0",
-            "leaderEpochs": [[epoch, str(start)] for epoch, start in known],
-        }
-        expect: Json = {"accept": True, "leaderEpochs": [[epoch, str(start)] for epoch, start in found]}
-        if is_refusable:
-            expect = {
-                "allowed": [{"branch": "passed over", **expect}, {"branch": "refused", "reject": {"class": "policy"}}]
-            }
-        result = "acceptable" if is_refusable else "valid"
-        family.add(f"epochs-{name}", "validate", result, why, basis, request=request, expect=expect)
+        assigned(family, name, why, known, units, found, basis, is_refusable=is_refusable)
 
     def of(*epochs: int, base: int = 30) -> list[Batch]:
         return [Batch(base=base + at, leader_epoch=epoch) for at, epoch in enumerate(epochs)]

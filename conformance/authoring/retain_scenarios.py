@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from authoring.batches import TRANSACTIONAL
 from authoring.casefile import hexed, must
-from authoring.scenarios import NOW, Scenario, settings_of
+from authoring.control import marker
+from authoring.scenarios import NOW, Scenario, sent, settings_of
 from authoring.segments import bytes_of, name_of, offset_index, row, time_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from authoring.batches import Batch
     from authoring.casefile import Basis, Json
 
 
@@ -24,9 +27,16 @@ def retain_scenarios() -> Iterator[Scenario]:
     epochs = b"0\n3\n0 0\n1 12\n4 20\n"
 
     def retained(
-        name: str, why: str, basis: Basis, *, now: int = NOW, more: Json | None = None, **config: str
+        name: str,
+        why: str,
+        basis: Basis,
+        *,
+        now: int = NOW,
+        more: Json | None = None,
+        own: dict[str, bytes] | None = None,
+        **config: str,
     ) -> Scenario:
-        given = hexed({**files, "leader-epoch-checkpoint": epochs})
+        given = hexed({"leader-epoch-checkpoint": epochs, **(own or files)})
         request = {"files": given, "config": settings_of(config), "now": str(now), "options": more or {}}
         return Scenario(f"retain-files-{name}", "retain", why, basis, request)
 
@@ -66,3 +76,49 @@ def retain_scenarios() -> Iterator[Scenario]:
         retention_bytes="1",
         retention_ms="-1",
     )
+    at_bases = {**files, "leader-epoch-checkpoint": b"0\n3\n0 0\n1 9\n2 18\n"}
+    why = "A leader epoch begins at the base offset of the first segment that stays: it begins there afterwards, too."
+    for count in (1, 2):
+        least = str((3 - count) * size)
+        yield retained(f"epoch-at-base-{count}", why, basis, own=at_bases, retention_bytes=least, retention_ms="-1")
+    for name, now, gone in (("two", NOW + 2500, "two segments"), ("exactly", NOW + 1020, "no segment")):
+        why = f"Retention by time deletes {gone}: each that is older than the limit."
+        yield retained(f"by-time-{name}", why, must("SEG-RET-003"), now=now, retention_ms="1000")
+    why = "The high watermark is the base offset of the last segment: all before it may go."
+    mark, late = {"highWatermark": "18"}, NOW + 100_000
+    yield retained("by-time-to-the-mark", why, must("SEG-RET-002"), now=late, more=mark, retention_ms="1000")
+    why = "The log start offset is one below a base offset: only the segment that ends there or before is deleted."
+    near = {"logStartOffset": "17"}
+    yield retained("by-start-before-a-base", why, must("SEG-RET-008", "SEG-RET-011"), more=near, retention_ms="-1")
+    why = "The high watermark is below the log start offset: it counts as being there, and segments below are deleted."
+    low = {"logStartOffset": "13", "highWatermark": "5"}
+    yield retained("by-start-above-the-mark", why, must("SEG-RET-002", "SEG-RET-008"), more=low, retention_ms="-1")
+    yield from _of_producers(retained)
+
+
+def _of_producers(retained: Callable[..., Scenario]) -> Iterator[Scenario]:
+    """Yield logs of producers: their snapshots and aborted transactions go with the segments, and their state stays."""
+    logs = {
+        0: [sent(7, 0, attributes=TRANSACTIONAL), ending("ABORT", 1)],
+        2: [sent(7, 1, attributes=TRANSACTIONAL, base=2), ending("ABORT", 3)],
+        4: [sent(7, 2, base=4)],
+    }
+    files = {name_of(base): bytes_of(units) for base, units in logs.items()}
+    files |= {name_of(base, suffix): b"" for base in logs for suffix in (".index", ".timeindex")}
+    size = len(files[name_of(4)])
+    why = "The snapshot and the aborted transactions of a deleted segment are deleted with it, and no others."
+    both = must("SEG-RET-009", "SEG-RET-010")
+    for count, left in ((1, size + len(files[name_of(2)])), (2, size)):
+        own = {"retention_bytes": str(left), "retention_ms": "-1"}
+        yield retained(f"of-a-producer-{count}", why, both, own=files, **own)
+    why = "All segments are too old: the state of the producer is stored with the new segment."
+    both = must("SEG-RET-006", "SEG-ROL-015")
+    yield retained("all-of-a-producer", why, both, own=files, now=NOW + 100_000, retention_ms="1000")
+    begun = {name_of(0): sent(7, 5, count=2, attributes=TRANSACTIONAL).encoded()}
+    begun |= {name_of(0, suffix): b"" for suffix in (".index", ".timeindex")}
+    yield retained("all-of-a-transaction", why, both, own=begun, now=NOW + 100_000, retention_ms="1000")
+
+
+def ending(kind: str, base: int) -> Batch:
+    """Return an end marker of producer 7."""
+    return marker(kind, base, producer_id=7, producer_epoch=0, at=NOW, leader_epoch=0)

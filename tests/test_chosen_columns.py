@@ -117,6 +117,24 @@ def test_rows_are_those_that_were_chosen(
         export(tmp_path / "t-0", tmp_path / "out0")
 
 
+def test_records_that_an_iceberg_table_left_out_are_not_missing_when_they_are_deleted(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options: dict[str, Any] = {"keys": [b"key 3"], "format": "iceberg"}
+    for offsets, count in ((range(3), 0), (range(3, 11), 2), (range(11, 14), 0), (range(14, 21), 1)):
+        log = make_log(tmp_path / "t-0", offsets)
+        (exported,) = export(log, out, **options)
+        assert (exported.first_offset, exported.row_count, exported.changes) == (offsets[0], count, ())
+        assert export(log, out, **options)[0].changes == ()
+        (log / f"{offsets[0]:020}.log").unlink()  # retention deletes it
+    catalog = SqlCatalog("seglog", uri=f"sqlite:///{out}/catalog.db", warehouse=out.as_uri())
+    table = catalog.load_table("seglog.records")
+    first = min(table.snapshots(), key=lambda each: each.timestamp_ms)
+    table.manage_snapshots().rollback_to_snapshot(first.snapshot_id).commit()
+    catalog.close()
+    (again,) = export(make_log(tmp_path / "t-0", range(14, 21)), out, **options)
+    assert (again.first_offset, again.row_count, again.changes) == (14, 1, ())
+
+
 def test_what_is_not_chosen_need_not_decode(tmp_path: Path) -> None:
     make_log(tmp_path / "t-0", range(7))
     (exported,) = export(tmp_path / "t-0", tmp_path / "out", keys=[b"key 1"], value="json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -12,7 +11,6 @@ from seglog_format.errors import FormatError
 from seglog_format.log.partition import Partition
 from seglog_format.spark.arrow import ARROW, decoders_of
 from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS
-from seglog_format.spark.damage import Damage
 from seglog_format.spark.options import PERMISSIVE
 from seglog_format.spark.pieces import DirectoryTask
 from seglog_format.spark.reading import TaskReader
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from seglog_format.spark.task_storage import TaskStorage
 
 BESIDE: Final = ("topic", "partition", "offset")
-UNDECIDED: Final = "it is unknown which transactions were committed after this: "
 
 
 def left_out_rows(
@@ -51,21 +48,23 @@ def left_out_rows(
         read = read.append(pa.field(name, decoder.type))
     if options.headers_as == AS_MAP:
         read = read.append(pa.field(HEADERS, HEADERS_MAP))
-    for batch in _Reader(read, narrowed, PERMISSIVE, decoders).read(task, storage):
+    reader = _Reader(read, narrowed, PERMISSIVE, decoders)
+    for batch in reader.read(task, storage):
         marked = batch.select([*BESIDE, CORRUPT]).filter(batch.column(CORRUPT).is_valid())
         if len(marked):
-            yield rows_as_batch([_row(row) for row in marked.to_pylist()], schema)
+            yield rows_as_batch([_row(row, reader.damaged_kind) for row in marked.to_pylist()], schema)
 
 
 class _Reader(TaskReader):
+    damaged_kind = "damaged"
+
     def _undecided(self, piece: Piece, damage: FormatError) -> Iterator[pa.RecordBatch]:
-        found = Damage.of_error(damage)
-        yield from self._damage_rows(piece, replace(found, message=f"{UNDECIDED}{found.message}"))
+        self.damaged_kind = "undecided"  # of the rows that follow, which are the last ones
+        yield from super()._undecided(piece, damage)
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
-    is_undecided = row[CORRUPT]["message"].startswith(UNDECIDED)
-    kind = "undecided" if is_undecided else "damaged" if row["offset"] is None else "undecoded"
+def _row(row: dict[str, Any], damaged_kind: str) -> dict[str, Any]:
+    kind = damaged_kind if row["offset"] is None else "undecoded"
     return {**row, **row[CORRUPT], "kind": kind, "nextOffset": None if row["offset"] is None else row["offset"] + 1}
 
 

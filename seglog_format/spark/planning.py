@@ -62,9 +62,9 @@ def plan(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[AnyTask]
 
 
 def _directories(options: ReadOptions, narrowed: Narrowed) -> Iterator[DirectoryTask]:
-    """Yield the partitions that a query of records reads on this machine, with its ranges of offsets."""
+    """Yield the partitions that a query of records reads, with its ranges of offsets."""
     for replica in wanted_replicas(options, options.storage):
-        if narrowed.wants(*replica.key) and replica.storage.is_local:
+        if narrowed.wants(*replica.key):
             with replica.open(options) as partition:
                 bounds = bounds_of(partition, replica, options)
                 first = max(bounds.start, narrowed.from_offset, partition.log_start_offset)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 
 from seglog_format.tables.rows import GROUP_SIZE, REASON, chosen_rows, headers_as_map
-from seglog_format.tables.settings import TEXT_FORMATS
+from seglog_format.tables.settings import ICEBERG, TEXT_FORMATS
 from seglog_format.values.decoder import decoded, decoder_of
 from seglog_format.values.schemas import AS_MAP
+from seglog_format.values.shape import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +50,7 @@ class RowDecoder:
         self._choice = settings.choice
         self._is_text = settings.format in TEXT_FORMATS
         self._bytes_as = settings.bytes_as
+        self._has_first_names = settings.format != ICEBERG and any(form.older for form in settings.forms.values())
 
     def decode(self, rows: pa.Table) -> Iterator[Decoded]:
         """Decode rows; yield them in one piece, or in several if the decoded values are large."""
@@ -72,7 +74,10 @@ class RowDecoder:
         for name, decoder in self._decoders.items():
             column, failures = decoded(decoder, rows.column(name), rows.column("key"))
             reasons = {failure.row: f"{name}: {failure.reason}" for failure in failures} | reasons
-            found = found.set_column(found.schema.get_field_index(name), pa.field(name, decoder.type), column)
+            if self._has_first_names:
+                kind = first_names(decoder.type)
+                column = pa.chunked_array([each.view(kind) for each in column.chunks], kind)
+            found = found.set_column(found.schema.get_field_index(name), pa.field(name, column.type), column)
         if self._choice.headers == AS_MAP:
             column, failed = headers_as_map(rows.column("headers"))
             reasons = failed | reasons

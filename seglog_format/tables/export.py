@@ -144,9 +144,9 @@ def requested_export(request: ExportRequest) -> AbstractContextManager[TableExpo
     form = request.format, tuple(request.partition_by), request.isolation, request.bytes_as
     settings = TableSettings(*form, forms["key"], forms["value"], request.choice)
     if request.format == ICEBERG:
-        from seglog_format.tables.rows import iceberg_schema  # noqa: PLC0415 - loads Arrow
+        from seglog_format.tables.rows import table_schema  # noqa: PLC0415 - loads Arrow
 
-        iceberg_schema(settings)  # refuses types before the table is there
+        table_schema(settings)  # refuses types before the table is there
     options = ExportOptions(
         request.file_size, request.is_followed, request.remote, schemas, request.is_strict, request.statistics
     )
@@ -210,8 +210,8 @@ def export(  # noqa: PLR0913 - the parameters of an export
         value: how values are decoded. Records that cannot be decoded are added to a table beside this one, with the
             reason.
         schemas: those that keys and values were written by; by default of ``_schemas-0`` in the same log directory.
-        schema: text of the reader's schema of values; by default the newest of the topic's subject. The table keeps
-            the schema that it was begun with.
+        schema: text of the reader's schema of values; by default the newest of the topic's subject. The
+            decoded column of a table grows to it.
         message: name of a Protobuf message; by default that of the first value that names one.
         is_plain: values have no header of Schema Registry: they were written by ``schema``.
         times: ``typed`` for columns of times, or ``written``: Protobuf's as seconds and nanoseconds, JSON's as text.

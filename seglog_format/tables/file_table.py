@@ -13,10 +13,11 @@ from seglog_format.errors import UsageError
 from seglog_format.storage.files import TEMPORARY_SUFFIX
 from seglog_format.storage.output_directory import unhidden
 from seglog_format.tables.file_part import FilePart
-from seglog_format.tables.formats import schema_of
+from seglog_format.tables.formats import schema_data, schema_of
 from seglog_format.tables.progress import progress_of_json
+from seglog_format.tables.rows import table_schema, with_path_columns
 from seglog_format.tables.settings import other_type
-from seglog_format.values.decoder import type_of
+from seglog_format.values.decoder import stored_form, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.progress import Progress, TopicPartition
     from seglog_format.tables.settings import TableSettings
+    from seglog_format.values.decoder import Form
 
 
 # -- names of the files of a table: directories of its partitioning, as Hive names them, and the first offset ----------
@@ -74,6 +76,8 @@ def parsed_name(settings: TableSettings, name: str) -> tuple[TopicPartition, int
 
 MANIFEST_NAME: Final = "_seglog.json"
 """Name of the manifest; because of the underscore, readers of tables skip it."""
+COMMON_NAME: Final = "_common_metadata"
+"""Name of the file with the columns of all Parquet files of a table that has grown; Spark reads it by itself."""
 CHANGED: Final = ("json-schema", "protobuf")
 """Kinds of values whose columns had other types in tables that do not store types."""
 KIND: Final = "seglog table"
@@ -130,11 +134,23 @@ class Manifest:
             raise UsageError(msg) from error
         self.settings = self.settings.continued(stored.get("table"), self._output.address)
         self._progress = found
-        untyped = [name for name in self.settings.forms if "type" not in stored["table"][name]]
+        before = {name: form for name in self.settings.forms if (form := stored_form(stored["table"][name]))}
+        untyped = {name: form for name, form in before.items() if "type" not in stored["table"][name]}
         if untyped:
             self._require_types(untyped)
+        if self.settings.as_json() != stored["table"]:
+            self._grow(before)
 
-    def _require_types(self, names: Sequence[str]) -> None:
+    def _grow(self, before: dict[str, Form]) -> None:
+        """Store the settings of a table with a newer schema, and all columns if they have grown, for readers."""
+        forms = self.settings.forms
+        if self.settings.format == "parquet" and any(type_of(before[name]) != type_of(forms[name]) for name in before):
+            self._output.replace(
+                COMMON_NAME, schema_data(with_path_columns(table_schema(self.settings), self.settings))
+            )
+        self._output.replace(MANIFEST_NAME, _data(self.settings, self._progress))
+
+    def _require_types(self, forms: dict[str, Form]) -> None:
         """Refuse to continue a table of an older version if one of its files has another type of a column.
 
         Raises:
@@ -144,8 +160,7 @@ class Manifest:
         if file is None:
             return
         schema = schema_of(self.settings, self._output.read(file) or b"")
-        for name in names:
-            form = self.settings.forms[name]
+        for name, form in forms.items():
             was: object = "of an older version" if schema is None else schema.field(name).type
             if was != type_of(form) and (schema is not None or form.kind in CHANGED):
                 raise other_type(self._output.address, name, was, type_of(form))

@@ -57,3 +57,13 @@ def schema_of(settings: TableSettings, data: bytes) -> pa.Schema | None:
     import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
     return pa.ipc.open_file(data).schema if settings.format == "arrow" else pq.read_schema(pa.BufferReader(data))
+
+
+def schema_data(schema: pa.Schema) -> bytes:
+    """Return a Parquet file with columns, and no rows."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
+
+    found = pa.BufferOutputStream()
+    pq.write_metadata(schema, found, store_schema=False)
+    return bytes(found.getvalue())

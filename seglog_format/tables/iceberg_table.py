@@ -17,9 +17,10 @@ from seglog_format.storage.iceberg_files import IcebergStore
 from seglog_format.storage.output_directory import OutputDirectory, unhidden
 from seglog_format.tables.file_part import FilePart
 from seglog_format.tables.progress import Progress, progress_of_json
-from seglog_format.tables.rows import digest_of_last, iceberg_schema, last_epoch, last_offset
+from seglog_format.tables.rows import digest_of_last, last_epoch, last_offset, table_schema
 from seglog_format.tables.settings import INTERNAL, other_type
-from seglog_format.values.decoder import type_of
+from seglog_format.values.decoder import stored_form, type_of
+from seglog_format.values.shape import renames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -143,6 +144,8 @@ PREFIX: Final = "seglog.progress."
 """Prefix of properties of snapshots; the partition's directory name follows it."""
 SEGMENTS_PREFIX: Final = "seglog.segments."
 """Prefix of properties of the table with the closed segments of a log, which only serve to notice compaction."""
+PASSED_PREFIX: Final = "seglog.passed."
+"""Prefix of properties of the table with the progress after the last row, over records that the table does not have."""
 
 FIRST: Final = 1
 """Sequence number of the first snapshot of a table: while it exists, no snapshot was expired."""
@@ -158,6 +161,11 @@ def segments_property_of(key: TopicPartition) -> str:
     return f"{SEGMENTS_PREFIX}{key[0]}-{key[1]}"
 
 
+def passed_property_of(key: TopicPartition) -> str:
+    """Return the name of the property that holds the progress of a partition after its last row."""
+    return f"{PASSED_PREFIX}{key[0]}-{key[1]}"
+
+
 def texts_of(progress: Progress) -> tuple[str, str]:
     """Return the values of both properties."""
     found = progress.as_json()
@@ -168,11 +176,30 @@ def texts_of(progress: Progress) -> tuple[str, str]:
 def progress_of_table(table: Table, key: TopicPartition) -> Progress | None:
     """Return the progress of a table in a partition; None if the table does not have the partition.
 
-    The newest snapshot that mentions the partition decides. If snapshots were expired and no other mentions it, the
-    rows decide.
+    It is that of the rows, or one that was stored after them. After a rollback, the table has other rows.
 
     Raises:
         UsageError: the value of a property is not a progress.
+    """
+    rows = _of_snapshots(table, key)
+    text = table.properties.get(passed_property_of(key), "null")
+    try:
+        passed = json.loads(text) or {"after": None}
+        is_next = passed["after"] == (0 if rows is None else rows.next_offset)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise _foreign(table, passed_property_of(key), error) from error
+    return _parsed(json.dumps(passed), table, key) if is_next else rows
+
+
+def _foreign(table: Table, name: str, error: Exception) -> UsageError:
+    msg = f"{'.'.join(table.name())}: {name} is not the progress of an export: {error}"
+    return UsageError(msg)
+
+
+def _of_snapshots(table: Table, key: TopicPartition) -> Progress | None:
+    """Return the progress by the newest snapshot that mentions the partition.
+
+    If snapshots were expired and no other mentions it, the rows decide.
     """
     name = property_of(key)
     oldest: Snapshot | None = None
@@ -198,8 +225,7 @@ def _parsed(text: str, table: Table, key: TopicPartition) -> Progress:
     try:
         return progress_of_json(json.loads(text) | {"segments": json.loads(segments)})
     except (ValueError, TypeError, RecursionError) as error:
-        msg = f"{'.'.join(table.name())}: {property_of(key)} is not the progress of an export: {error}"
-        raise UsageError(msg) from error
+        raise _foreign(table, property_of(key), error) from error
 
 
 def _of_rows(table: Table, key: TopicPartition) -> Progress | None:
@@ -268,9 +294,21 @@ def _continued(table: Table, location: IcebergLocation, settings: TableSettings)
     if stored is None:
         msg = f"{location.address}: an export did not create this table"
         raise UsageError(msg)
-    now = settings.continued(json.loads(stored), location.address)
-    for name in now.forms:
-        _require_type(table, name, type_of(now.forms[name]), location)
+    known = json.loads(stored)
+    now = settings.continued(known, location.address)
+    before = {name: form for name in now.forms if (form := stored_form(known[name]))}
+    for name, form in before.items():
+        _require_type(table, name, type_of(form), location)
+    if now.as_json() != known:
+        schema = table_schema(now)
+        with catalog_errors(f"writing {location.address}"), table.transaction() as transaction:
+            transaction.set_properties({SETTINGS_PROPERTY: json.dumps(now.as_json())})
+            with transaction.update_schema() as update:
+                for name, form in before.items():
+                    for path, other in renames(type_of(form), type_of(now.forms[name]), (name,)):
+                        update.rename_column(path, other)
+            with transaction.update_schema() as update:
+                update.union_by_name(pa.schema([schema.field(name) for name in before]))
     return now
 
 
@@ -298,7 +336,7 @@ def _begun(catalog: Catalog, location: IcebergLocation, settings: TableSettings)
     with (
         catalog.create_table_transaction(
             location.table,
-            schema=iceberg_schema(settings),
+            schema=table_schema(settings),
             location=None if location.directory is None else location.directory.absolute().as_uri(),
             properties={SETTINGS_PROPERTY: json.dumps(settings.as_json()), **write_properties(settings.choice)},
         ) as transaction,
@@ -344,14 +382,17 @@ class IcebergTable:
             return progress_of_table(self._table, key)
 
     def store(self, key: TopicPartition, progress: Progress) -> None:
-        """Record the segments of the log. Snapshots record the rest of the progress, when files are committed.
+        """Record progress without new rows. Snapshots record that of rows, when files are committed.
 
         Raises:
             WriteError: the commit failed.
         """
-        _, segments = texts_of(progress)
-        with catalog_errors(f"writing {self._location.address}"), self._table.transaction() as transaction:
-            transaction.set_properties({segments_property_of(key): segments})
+        text, segments = texts_of(progress)
+        with catalog_errors(f"writing {self._location.address}"):
+            rows = _of_snapshots(self._table, key)
+            passed = json.dumps({**json.loads(text), "after": 0 if rows is None else rows.next_offset})
+            with self._table.transaction() as transaction:
+                transaction.set_properties({segments_property_of(key): segments, passed_property_of(key): passed})
 
     def begin(self, key: TopicPartition, first_offset: int) -> FilePart:
         """Begin a part with rows of a partition from an offset on; it is hidden until it is published."""

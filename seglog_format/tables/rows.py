@@ -13,6 +13,7 @@ from seglog_format.errors import FormatError, UndecodedRecordError, UsageError
 from seglog_format.tables.settings import ICEBERG
 from seglog_format.values.decoder import decoder_of
 from seglog_format.values.schemas import AS_MAP, MAX_SHOWN
+from seglog_format.values.shape import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +30,7 @@ BATCH_ROWS: Final = 2**14
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 HEADERS_MAP: Final = pa.map_(pa.string(), pa.binary())
 TOPIC_TYPES: Final = {"topic": pa.string(), "partition": pa.int32()}
+DAY_TYPE: Final = {"day": pa.date32()}
 
 MIN_CALENDAR_MS: Final = -62_135_596_800_000
 MAX_CALENDAR_MS: Final = 253_402_300_799_999
@@ -38,15 +40,15 @@ REASON: Final = "reason"
 NEVER_NULL: Final = frozenset({"topic", "partition", "offset", "headers", "file", "position", "reason"})
 
 
-def iceberg_schema(settings: TableSettings) -> pa.Schema:
-    """Return the columns of an Iceberg table.
+def table_schema(settings: TableSettings) -> pa.Schema:
+    """Return the columns of the files of a table.
 
     Raises:
-        UsageError: a decoded column has a type that Iceberg does not have.
+        UsageError: a decoded column of an Iceberg table has a type that Iceberg does not have.
     """
     types: dict[str, pa.DataType] = TOPIC_TYPES | {
         "offset": pa.int64(),
-        "timestamp": pa.timestamp("us", "UTC"),
+        "timestamp": pa.timestamp("us" if settings.format == ICEBERG else "ms", "UTC"),
         "timestamp_type": pa.int32(),
         "key": pa.binary(),
         "value": pa.binary(),
@@ -59,9 +61,17 @@ def iceberg_schema(settings: TableSettings) -> pa.Schema:
     types |= {name: decoder.type for name, decoder in decoders.items() if decoder is not None}
     types |= {"headers": HEADERS_MAP} if settings.choice.headers == AS_MAP else {}
     for name in settings.forms:
-        _refuse_foreign_types(name, types[name])
+        if settings.format == ICEBERG:
+            _refuse_foreign_types(name, types[name])
+        else:
+            types[name] = first_names(types[name])
     types |= {REASON: pa.string()} if settings.of else {}
     return pa.schema([pa.field(name, types[name], nullable=name not in NEVER_NULL) for name in settings.written])
+
+
+def with_path_columns(schema: pa.Schema, settings: TableSettings) -> pa.Schema:
+    """Return the columns of files with those that are in the names of their directories."""
+    return pa.schema([*(pa.field(name, (TOPIC_TYPES | DAY_TYPE)[name]) for name in settings.in_path), *schema])
 
 
 def _refuse_foreign_types(name: str, kind: pa.DataType) -> None:

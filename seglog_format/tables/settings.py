@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
-from seglog_format.values.decoder import Form, stored_form
+from seglog_format.values.decoder import Form, stored_form, type_of
 from seglog_format.values.schemas import AS_MAP, HEADERS_AS
 
 if TYPE_CHECKING:
@@ -137,7 +137,8 @@ class TableSettings:
 
     def undecoded(self) -> TableSettings:
         """Return the settings of the table beside this one, for records that cannot be decoded."""
-        of = hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()
+        begun = replace(self, key=self.key.begun(), value=self.value.begun())
+        of = hashlib.sha256(json.dumps(begun.as_json(), sort_keys=True).encode()).hexdigest()
         return replace(self, key=BYTES, value=BYTES, choice=ALL, bytes_as="base64", of=of)
 
     @property
@@ -171,30 +172,36 @@ class TableSettings:
         return found | {"bytes": self.bytes_as} if self.format in TEXT_FORMATS else found
 
     def continued(self, stored: object, address: str) -> TableSettings:
-        """Return the settings with which to continue a table: its reader's schemas do not change.
+        """Return the settings with which to continue a table, whose decoded columns grow.
 
         Raises:
-            UsageError: another setting differs, or the caller chose another schema.
+            UsageError: a setting differs, or a column cannot grow to that of the schema.
         """
         known = stored if isinstance(stored, dict) else {}
         if known.get("of", self.of) != self.of:  # older tables do not have it
             msg = f"{address}: set aside by an export with other settings: remove it, or export to another directory"
             raise UsageError(msg)
         forms = {name: stored_form(known.get(name)) for name in ("key", "value")}
-        now = replace(self, **{name: getattr(self, name).continued(form) for name, form in forms.items()})
+        grown = {name: getattr(self, name).continued(form, f"{address}: {name}") for name, form in forms.items()}
+        now = replace(self, **grown)
         for name, value in (dict.fromkeys(OPTIONAL) | now.as_json()).items():
             was = known.get(name, self.of if name == "of" else None)
-            if isinstance(was, dict) and isinstance(value, dict):
-                was = {"type": value["type"], **was}  # for older tables, a file shows the type
-                if was != value and {**was, "type": value["type"]} == value:
-                    raise other_type(address, name, was["type"], value["type"])
-            if was != value:
+            if isinstance(was, dict) and (form := forms[name]) is not None:
+                kind = str(type_of(form))
+                if was.get("type", kind) != kind:  # for older tables, a file shows the type
+                    raise other_type(address, name, was["type"], kind)
+            if _lasting(was) != _lasting(value):
                 msg = (
                     f"{address}: this table was begun with {name} {_text(name, was)}, not {_text(name, value)}:"
                     " give the same, or another directory"
                 )
                 raise UsageError(msg)
         return now
+
+
+def _lasting(value: Any) -> Any:  # noqa: ANN401 - of any setting
+    """Return what stays the same of a setting: a column grows."""
+    return {name: value.get(name) for name in ("kind", *PARTS)} if isinstance(value, dict) else value
 
 
 OPTIONAL: Final = ("key", "value", "columns", "headers", "keys", "since", "until")

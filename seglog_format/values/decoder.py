@@ -22,7 +22,7 @@ from seglog_format.values.schemas import (
     reason_for,
     schema_of_json,
 )
-from seglog_format.values.shape import CELL_SIZE, WORK
+from seglog_format.values.shape import CELL_SIZE, WORK, grown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,8 +42,8 @@ class Form(NamedTuple):
         message: name of a Protobuf message, None for the first of the schema; or the subject of a kafka column.
         is_plain: whether values have no header of Schema Registry: the reader's schema is also the writer's.
         times: one of `TIMES_AS`.
-        is_chosen: whether the caller gave the schema.
         is_message_found: whether the message is that of a value, and the caller gave none.
+        older: other schemas that the column was written by, the first one first; it holds the values of all.
     """
 
     kind: str
@@ -51,22 +51,40 @@ class Form(NamedTuple):
     message: str | None = None
     is_plain: bool = False
     times: str = TYPED
-    is_chosen: bool = False
     is_message_found: bool = False
+    older: tuple[SchemaText, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the form as tables store it, with the type of the column."""
         schema = None if self.schema is None else self.schema.as_json()
-        found = {"kind": self.kind, "schema": schema, "message": self.message, "plain": self.is_plain}
-        return found | ({} if self.times == TYPED else {"times": self.times}) | {"type": str(type_of(self))}
+        found: dict[str, Any] = {"kind": self.kind, "schema": schema, "message": self.message, "plain": self.is_plain}
+        found |= {} if self.times == TYPED else {"times": self.times}
+        found |= {"older": [each.as_json() for each in self.older]} if self.older else {}
+        return found | {"type": str(type_of(self))}
 
-    def continued(self, stored: Form | None) -> Form:
-        """Return the form for a table that has one: schema and message stay, unless the caller gave others."""
+    def begun(self) -> Form:
+        """Return the form that the column had in the table's first run."""
+        return self._replace(schema=[*self.older, self.schema][0], older=())
+
+    def continued(self, stored: Form | None, column: str) -> Form:
+        """Return the form for a table that has one: its column grows, and its message stays, unless others were given.
+
+        Args:
+            stored: the table's.
+            column: name of the column.
+
+        Raises:
+            UsageError: the column cannot grow to that of the schema.
+        """
         if stored is None or stored.kind != self.kind:
             return self
-        schema = self.schema if self.is_chosen else stored.schema
         is_given = self.message is not None and not self.is_message_found
-        return self._replace(schema=schema, message=self.message if is_given else stored.message)
+        now = self._replace(message=self.message if is_given else stored.message)
+        if stored.schema in {None, self.schema}:
+            return now._replace(older=stored.older)
+        if stored == now._replace(schema=stored.schema, older=stored.older, is_message_found=False):
+            grown(type_of(stored), type_of(now), column)
+        return now._replace(older=tuple(dict.fromkeys([*stored.older, stored.schema])))
 
     def with_message_of(self, values: Iterable[bytes | None], schemas: Schemas | None) -> Form:
         """Return the form with the message of the first value that names one of the reader's schema.
@@ -107,7 +125,8 @@ def stored_form(value: object) -> Form | None:
         return None
     try:
         schema = None if value["schema"] is None else schema_of_json(value["schema"])
-        return Form(value["kind"], schema, value["message"], value["plain"], value.get("times", TYPED))
+        older = tuple(map(schema_of_json, value.get("older", ())))
+        return Form(value["kind"], schema, value["message"], value["plain"], value.get("times", TYPED), older=older)
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -180,7 +199,11 @@ def decoder_of(form: Form, schemas: Schemas | None = None) -> Decoder | None:
         return KafkaDecoder(topic, has_keys=column == "key")
     _require_libraries(form.kind)
     assert form.schema is not None
-    return SchemaDecoder(form.kind, form.schema, schemas, form.message, form.times, is_plain=form.is_plain)
+    kind: pa.DataType | None = None
+    for schema in (*form.older, form.schema):
+        found = SchemaDecoder(form.kind, schema, schemas, form.message, form.times, is_plain=form.is_plain)
+        kind = found.type = found.type if kind is None else grown(kind, found.type, "column")
+    return found
 
 
 @lru_cache(maxsize=16)
@@ -246,7 +269,7 @@ def form_of(  # noqa: PLR0913 - what decides on a column
     if kind not in TYPES:
         return Form(kind)
     if schema is not None:
-        return Form(kind, SchemaText(TYPES[kind], schema), message, is_plain, times, is_chosen=True)
+        return Form(kind, SchemaText(TYPES[kind], schema), message, is_plain, times)
     found = None if schemas is None else schemas.latest(subject)
     if found is None:
         msg = f"no schema for the subject {subject}: {_where(schemas, subject)}; give a schema as a file"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any, Final, NamedTuple, NoReturn
 
 import pyarrow as pa
 
+from seglog_format.errors import UsageError
 from seglog_format.values.schemas import MAX_SHOWN, UndecodedError
 
 Change = Callable[[Any], Any]
@@ -257,3 +258,118 @@ JSON_TIMES: Final = {
     "date": _of_text(pa.date32(), _date),
 }
 """The columns of text in a JSON Schema with these formats."""
+
+
+# -- a column that grows: the type for the values of all schemas that a table was written by ---------------------------
+
+
+ALIASES: Final = b"aliases"
+"""Key of a field's metadata: other names of the field in its schema."""
+NAMES: Final = b"names"
+"""Key of a field's metadata: the names that the field had in a table before, the first one first."""
+WIDER: Final = ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
+"""Types whose values the second type holds without a change, and which Iceberg widens."""
+
+
+def with_names(field: pa.Field, key: bytes, names: Collection[str]) -> pa.Field:
+    """Return a field whose metadata have other names of it."""
+    return field.with_metadata({key: json.dumps(list(names))}) if names else field
+
+
+def _names(field: pa.Field, key: bytes) -> list[str]:
+    found: list[str] = json.loads((field.metadata or {}).get(key, b"[]"))
+    return found
+
+
+def grown(was: pa.DataType, now: pa.DataType, column: str) -> pa.DataType:
+    """Return the type of a table's column that also holds the values of another schema.
+
+    Fields that the schema lacks stay, and are null in new rows; fields that it adds are null in old rows. A number
+    becomes the wider one. A field that the schema knows by an alias gets the schema's name.
+
+    Args:
+        was: of the column until now.
+        now: of the values of the schema.
+        column: name of the column.
+
+    Raises:
+        UsageError: a field would have another type, which does not hold the values of both, or the name that another
+            field had; or there are too many.
+    """
+    if pa.types.is_struct(was) and pa.types.is_struct(now):
+        return _grown_struct(was, now, column)
+    if pa.types.is_list(was) and pa.types.is_list(now):
+        return pa.list_(grown(was.value_type, now.value_type, f"{column}.element"))
+    if pa.types.is_map(was) and pa.types.is_map(now):
+        return pa.map_(was.key_type, grown(was.item_type, now.item_type, f"{column}.value"))
+    if pa.types.is_decimal(was) and pa.types.is_decimal(now) and was.scale == now.scale:
+        return max(was, now, key=lambda each: each.precision)
+    for narrow, wide in ((was, was), *WIDER):
+        if {was, now} <= {narrow, wide}:
+            return wide
+    msg = (
+        f"{column} has the type {was!s:.200} in the table, and {now!s:.200} by the schema, to which it cannot grow:"
+        " give an older schema, or another directory"
+    )
+    raise UsageError(msg)
+
+
+def _grown_struct(was: pa.StructType, now: pa.StructType, column: str) -> pa.StructType:
+    left = {each.name: each for each in now}
+    same = {each.name: left.pop(each.name, None) for each in was}
+    found: list[pa.Field] = []
+    for each in was:
+        names = [*_names(each, NAMES), each.name]
+        other = same[each.name] or next((it for it in left.values() if _is_known(it, names)), None)
+        if other is None:
+            found.append(each)
+            continue
+        left.pop(other.name, None)
+        kind = grown(each.type, other.type, f"{column}.{each.name}")
+        before = dict.fromkeys(names if other.name != each.name else names[:-1])
+        found.append(with_names(pa.field(other.name, kind), NAMES, before))
+    for name, new in left.items():
+        taken = next((each for each in found if name in {each.name, *_names(each, NAMES)}), None)
+        if taken is not None:
+            msg = (
+                f"{column}.{name} is new in the schema, with the type {new.type!s:.200}, and an older name of"
+                f" {taken.name}, with the type {taken.type!s:.200}: give an older schema, or another directory"
+            )
+            raise UsageError(msg)
+    if len(found) + len(left) > MAX_WIDTH:
+        msg = f"{column} would have more than {MAX_WIDTH} fields: export to another directory"
+        raise UsageError(msg)
+    return pa.struct([*found, *left.values()])
+
+
+def _is_known(field: pa.Field, names: list[str]) -> bool:
+    return not {field.name, *_names(field, ALIASES)}.isdisjoint(names)
+
+
+def renamed(kind: pa.DataType, name_of: Callable[[pa.Field], str]) -> pa.DataType:
+    """Return a type whose fields have other names."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(name_of(each), renamed(each.type, name_of)) for each in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(renamed(kind.value_type, name_of))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, renamed(kind.item_type, name_of))
+    return kind
+
+
+def renames(was: pa.DataType, now: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the paths of fields of a type, as Iceberg has them, and the names that these have in the grown type."""
+    if pa.types.is_struct(was):
+        for each, other in zip(was, now, strict=False):  # those that it adds are the last ones
+            yield from renames(each.type, other.type, (*path, each.name))
+            if each.name != other.name:
+                yield (*path, each.name), other.name
+    elif pa.types.is_list(was):
+        yield from renames(was.value_type, now.value_type, (*path, "element"))
+    elif pa.types.is_map(was):
+        yield from renames(was.item_type, now.item_type, (*path, "value"))
+
+
+def first_names(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose fields have the names that they had first: files do not change."""
+    return renamed(kind, lambda field: (*_names(field, NAMES), field.name)[0])

@@ -229,17 +229,21 @@ def test_what_spark_imports_in_every_program_is_light_and_never_fails() -> None:
     assert alone.stdout == "False\n"
 
 
-def test_the_page_is_what_happens(spark: SparkSession, started_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+PAGES = ("query-with-spark.md", "keep-the-latest-state-with-spark.md")
+
+
+def test_the_pages_are_what_happens(spark: SparkSession, started_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tools import demo_data
 
-    page = (REPOSITORY / "docs" / "how-to" / "query-with-spark.md").read_text(encoding="utf-8")
     demo_data.unpack(started_in / "demo")
     monkeypatch.chdir(started_in)
-    scope: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
-        code = compile(block, "query-with-spark.md", "exec")
-        in_time(lambda code=code: exec(code, scope))  # noqa: S102 - that is what is tested
-    assert scope["spark"] is spark
+    for name in PAGES:
+        page = (REPOSITORY / "docs" / "how-to" / name).read_text(encoding="utf-8")
+        scope: dict[str, Any] = {}
+        for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+            code = compile(block, name, "exec")
+            in_time(lambda code=code, scope=scope: exec(code, scope))  # noqa: S102 - that is what is tested
+        assert scope["spark"] is spark
 
 
 def test_the_tutorial_is_what_happens(spark: SparkSession, started_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:

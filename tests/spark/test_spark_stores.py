@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from helpers.exported import make_log
 from helpers.spark_partitions import START_MS, partition
 from helpers.spark_plans import pieces, read
 from helpers.support import bundled
@@ -103,6 +104,14 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 # -- the same rows ---------------------------------------------------------------------------------------------------
+
+
+def test_offsets_that_a_stored_log_lacks_are_told(bucket: Bucket, tmp_path: Path) -> None:
+    for base in (0, 10, 20):
+        make_log(tmp_path / "t-0", range(base, base + 10))
+    (tmp_path / "t-0" / f"{10:020}.log").unlink()
+    (found,) = read(bucket.put(tmp_path / "t-0", "lacking/t-0"), table="leftout", **bucket.options).to_pylist()
+    assert (found["kind"], found["topic"], found["offset"], found["nextOffset"]) == ("missing", "t", 10, 20)
 
 
 @pytest.mark.parametrize("table", TABLES)

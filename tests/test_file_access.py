@@ -27,7 +27,7 @@ EXCEPTIONS: Final = {
     "spark/committing.py": "moves what tasks have written",
     "spark/sessions.py": "writes the programs that start workers",
     "spark/staging.py": "writes the files of a task",
-    "state/root_files.py": "locks a log directory",
+    "state/directory_lock.py": "locks a log directory",
     "tier/fetching.py": "writes fetched segments",
     "tier/stored_findings.py": "keeps a fetched segment while it is verified",
 }

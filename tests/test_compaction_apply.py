@@ -26,7 +26,7 @@ from seglog_format.log.listing import list_log_directory
 from seglog_format.log.partition import open_partition
 from seglog_format.recovery.apply import recover_partition
 from seglog_format.state.config import LogConfig
-from seglog_format.state.root_files import DirectoryLock
+from seglog_format.state.directory_lock import DirectoryLock
 
 if TYPE_CHECKING:
     from pathlib import Path

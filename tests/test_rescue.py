@@ -32,7 +32,7 @@ from hypothesis import strategies as st
 from proofs.resurrect import find_failures, fingerprint
 from seglog_format import RecoveryOptions, open_partition, recover, resurrect, salvage
 from seglog_format.cli.main import run
-from seglog_format.state.root_files import DirectoryLock
+from seglog_format.state.directory_lock import DirectoryLock
 from tests.helpers.kafka import kafka_at_hand
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from seglog_format.codec.framing import walk
 from seglog_format.errors import Location, RefusedError, UsageError, WriteError
 from seglog_format.log.broker_lock import is_locked
 from seglog_format.model import INT64_MAX, TimestampType
+from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.state.producer_state import Origin
-from seglog_format.state.root_files import DirectoryLock
 from seglog_format.storage.environment import Environment
 from seglog_format.storage.files import LocalFiles, LocalHandle
 

@@ -36,7 +36,8 @@ from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.plan import Circumstances, RecoveryPlan, circumstances_of
 from seglog_format.recovery.planned_files import RecoveryWork, leftover_steps, naming_steps, recovery_steps
 from seglog_format.recovery.segment_split import Split, split_of, split_steps
-from seglog_format.state.root_files import DirectoryLock, opened_for_change
+from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.file_bytes import open_bytes
 from seglog_format.storage.file_reader import raised_refusals
 from seglog_format.storage.files import LOCAL_FILES, apply_steps, require_no_links

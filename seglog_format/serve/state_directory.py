@@ -11,7 +11,7 @@ from seglog_format.arguments import Closing
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import UsageError
 from seglog_format.names import FileKind
-from seglog_format.state.root_files import DirectoryLock
+from seglog_format.state.directory_lock import DirectoryLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -32,8 +32,9 @@ from seglog_format.spark.staging import (
     read_manifest,
     staging_path,
 )
+from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.state.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
-from seglog_format.state.root_files import DirectoryLock, opened_for_change
+from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.file_bytes import open_bytes, read_whole
 from seglog_format.storage.files import LOCAL_FILES, replace_file
 

@@ -26,7 +26,7 @@ from seglog_format.spark import committing, finish_commits, staging
 from seglog_format.spark.committing import abort, commit
 from seglog_format.spark.staging import MANIFEST, STAGING, Stager
 from seglog_format.spark.write_options import WriteOptions, check_written_schema, parse_write_options
-from seglog_format.state.root_files import DirectoryLock
+from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.storage.files import LocalFiles
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ EXCEPTIONS: Final = {
     "log/broker_lock.py": "asks whether a broker holds the lock file",
     "recovery/broker_files.py": "opens an empty device in place of a file that is not there",
     "serve/slices.py": "opens logs that the kernel sends to clients",
-    "serve/kept_offsets.py": "makes the directory for what groups commit",
+    "serve/state_directory.py": "makes the directory for what groups commit",
     "spark/committing.py": "moves what tasks have written",
     "spark/sessions.py": "writes the programs that start workers",
     "spark/staging.py": "writes the files of a task",
-    "state/root_files.py": "locks a log directory",
+    "state/directory_lock.py": "locks a log directory",
     "tier/joining.py": "writes fetched segments",
     "tier/audit.py": "keeps a fetched segment while it is verified",
 }

@@ -10,16 +10,17 @@ from starting are judged by one start together; every other one gets a start of 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from contextlib import ExitStack, redirect_stdout, suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -32,10 +33,7 @@ from proofs.kafka.oracle import CLUSTERS, Oracle, OracleError
 from proofs.kafka.served import digest_of
 from proofs.kafka.waiting import wait_for
 from seglog_format import BrokerGeneration, RecoveryOptions, open_partition, recover
-from seglog_format.cli.main import run
-from seglog_format.doctor.statements import Kind
 from seglog_format.errors import SeglogError
-from seglog_format.recovery.start_problems import StartEffect
 
 if TYPE_CHECKING:
     import argparse
@@ -59,6 +57,10 @@ OPTIONS: Final = RecoveryOptions(like_broker=True, interval_bytes=4096, generati
 UNUSED: Final = re.compile("sparse|directory|foreign|link|pipe|forbid")
 """Damages that are none of a single partition directory, or that a broker, which runs as root, does not notice."""
 EXCEPTION: Final = re.compile(r"(?:[a-z]+\.)+[A-Z]\w+(?:Exception|Error)\b.*")
+NO_START: Final = "no start"
+"""The kind of a statement of the doctor."""
+STRAY: Final = "a broker renames the directory to -stray"
+"""What a statement of the doctor begins with."""
 IN_ONE_START: Final = 75
 SINGLE: Final = 3
 """Starts on a single case after each start on many; the others come last."""
@@ -193,8 +195,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Judge the directories, in groups with and without a clean shutdown, with brokers of each release in turn."""
-    judge, deadline = Judge(options.seed), time.monotonic() + 60 * options.minutes
+    """Try the directories, in groups with and without a clean shutdown, with brokers of each release in turn."""
+    trials, deadline = Trials(options.seed), time.monotonic() + 60 * options.minutes
     with ExitStack() as closing:
 
         @cache
@@ -206,10 +208,10 @@ def prove(options: argparse.Namespace) -> Outcome:
             if time.monotonic() < deadline:
                 last = min(first + IN_ONE_START, options.first + options.cases)
                 home = home_of(options.kafka[turn % len(options.kafka)])
-                judge.check(home, range(first, last), is_clean=turn % 4 in {1, 2})
-                judge.check_alone(SINGLE, deadline)
-        judge.check_alone(len(judge.alone), deadline)
-    return judge.outcome(options.kafka)
+                trials.check(home, range(first, last), is_clean=turn % 4 in {1, 2})
+                trials.check_alone(SINGLE, deadline)
+        trials.check_alone(len(trials.alone), deadline)
+    return trials.outcome(options.kafka)
 
 
 class Home:
@@ -257,7 +259,7 @@ class Home:
         return logs
 
 
-class Judge:
+class Trials:
     """Makes cases, predicts, starts brokers, and counts what was right."""
 
     def __init__(self, seed: int) -> None:
@@ -270,11 +272,13 @@ class Judge:
 
     def check(self, home: Home, numbers: Iterable[int], *, is_clean: bool) -> None:
         """Predict what becomes of some cases, then start a broker on those that should not keep it from starting."""
-        cases = [made(self.seed, number, place, home, is_clean=is_clean) for place, number in enumerate(numbers)]
+        cases = [
+            made(self.seed, number, home, f"p{index:03}-0", is_clean=is_clean) for index, number in enumerate(numbers)
+        ]
         refused, predicted = self._predict(home, [case for case in cases if case.kind not in ALONE])
         self.alone += [(home, case) for case in cases if case in refused or case.kind in ALONE]
         random.Random(self.seed).shuffle(self.alone)
-        while predicted and not self._judge_together(home, predicted):
+        while predicted and not self._try_together(home, predicted):
             pass
 
     def check_alone(self, count: int, deadline: float) -> None:
@@ -284,11 +288,11 @@ class Judge:
                 home, case = self.alone.pop()
                 refused, predicted = self._predict(home, [case])
                 if refused:
-                    self._judge_refused(home, case, refused[case])
+                    self._try_refused(home, case, refused[case])
                 else:
-                    self._judge_together(home, predicted)
+                    self._try_together(home, predicted)
 
-    def _judge_refused(self, home: Home, case: Case, said: str) -> None:
+    def _try_refused(self, home: Home, case: Case, said: str) -> None:
         logs = home.copy("started", [case])
         broker = Broker(home.release, logs.parent, project=CLUSTERS, logs=logs, settings=SETTINGS)
         self.starts += 1
@@ -310,7 +314,7 @@ class Judge:
         (home.scratch / "predicted.json").write_text(json.dumps(lines), encoding="utf-8")
         return refused, predicted
 
-    def _judge_together(self, home: Home, predicted: dict[Case, Any]) -> bool:
+    def _try_together(self, home: Home, predicted: dict[Case, Any]) -> bool:
         """Start a broker on the cases; False if one of them, which is removed, keeps it from starting."""
         cases = list(predicted)
         logs = home.copy("started", cases)
@@ -367,11 +371,11 @@ def exceptions(broker: Broker, home: Home) -> list[str]:
     return list(dict.fromkeys(found[:200] for found in EXCEPTION.findall(output)))
 
 
-def made(seed: int, number: int, place: int, home: Home, *, is_clean: bool) -> Case:
+def made(seed: int, number: int, home: Home, name: str, *, is_clean: bool) -> Case:
     """Make a case: a partition that a broker wrote, changed once."""
     dice = random.Random(f"{seed} {number}")
     kind = KINDS[number % len(KINDS)]
-    root, outside, name = home.staged / str(number), home.staged / f"{number}-outside", f"p{place:03}-0"
+    root, outside = home.staged / str(number), home.staged / f"{number}-outside"
     path = root / name
     outside.mkdir(parents=True)
     source = dice.choice(usable())
@@ -400,10 +404,9 @@ def usable() -> list[Any]:
 
 def statements(logs: Path) -> list[dict[str, Any]]:
     """Return what `seglog doctor` says of a log directory."""
-    written = io.StringIO()
-    with redirect_stdout(written):
-        run(["doctor", "--json", str(logs)])
-    return [json.loads(line) for line in written.getvalue().splitlines()]
+    command = (sys.executable, "-P", "-m", "seglog_format.cli", "doctor", "--json", str(logs))
+    written = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return [json.loads(line) for line in written.splitlines()]
 
 
 def about(said: list[dict[str, Any]], home: Home, case: Case) -> list[dict[str, Any]]:
@@ -418,17 +421,13 @@ def about(said: list[dict[str, Any]], home: Home, case: Case) -> list[dict[str, 
 
 def refusals(said: list[dict[str, Any]], home: Home, case: Case) -> list[str]:
     """Return the statements that a broker does not start because of a case."""
-    return [each["what"] for each in about(said, home, case) if each["kind"] == Kind.START.value]
+    return [each["what"] for each in about(said, home, case) if each["kind"] == NO_START]
 
 
 def prediction(logs: Path, case: Case, home: Home, said: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what a start makes of a case: its directories and files, and what a consumer then gets."""
     own = about(said, home, case)
-    strays = {
-        Path(each["file"].removeprefix(f"{logs}/")).parts[0]
-        for each in own
-        if each["what"].startswith(StartEffect.STRAY.value)
-    }
+    strays = {Path(each["file"].removeprefix(f"{logs}/")).parts[0] for each in own if each["what"].startswith(STRAY)}
     found: dict[str, Any] = {"strays": sorted(strays)}
     if case.name in strays:
         return found | {"begin": 0, "end": 0}

@@ -187,6 +187,11 @@ def with_a_wrong_index(root: Path) -> Path:
     return make(root, {"0.log": entry(0, 5), "0.index": index, "0.timeindex": b""}, clean=True)
 
 
+def with_an_index_past_the_end(root: Path) -> Path:
+    index = (100_000).to_bytes(4) + (0).to_bytes(4)
+    return make(root, {"0.log": entry(0, 5), "0.index": index, "0.timeindex": b""}, clean=True)
+
+
 def of_the_wrong_partition(root: Path) -> Path:
     return make(root, {"8.log": entry(3, 2)})
 
@@ -242,6 +247,9 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     damaged_tail: Said("loss", "SEG-BAT-003", "a consumer", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
     short: Said("loss", "SEG-CKP-012", "a consumer", "4 offsets are missing, 5 to 8", "ls", f"{0:020}.log"),
     above_its_end: Said("loss", "SEG-RCV-007", "a consumer", "below its log start", "salvage", f"{0:020}.log"),
+    with_an_index_past_the_end: Said(
+        "loss", "SEG-RCV-001", "a consumer", "5 offsets, 0 to 4, are lost", "index", f"{0:020}.log"
+    ),
     damaged_below_the_recovery_point: Said("damage", "SEG-BAT-003", "a follower", "crc", "verify", f"{0:020}.log"),
     with_a_wrong_index: Said("damage", "SEG-IDX-003", "whatever reads", "entry of the log", "verify", f"{0:020}.index"),
     replaced: Said("loss", "SEG-RCV-021", "a follower", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),

@@ -136,6 +136,8 @@ def about_partition(
     yield from _missing(path, losses, rescue, rescue if others else typed("ls", path))
     yield from _cuts(path, plan, losses, rescue)
     yield from _removed(path, plan, losses, rescue)
+    if found.failure is None:
+        yield from _unreached(path, losses)
     for split in found.splits if found.failure is None else ():
         what = f"a broker that starts splits this segment into {len(split.parts)}: its offsets span too much"
         where = Location(str(split.files.log))
@@ -186,6 +188,15 @@ def _removed(path: Path, plan: RecoveryPlan, losses: Losses, rescue: str) -> Ite
         offsets = _spanned(list(each))
         what = f"a broker that starts removes this log, which .swap files replace; lost: {offsets and offsets.span}"
         yield Statement(Kind.LOSS, what, Location(str(path / name)), ("SEG-RCV-021",), READERS, rescue, offsets)
+
+
+def _unreached(path: Path, losses: Losses) -> Iterator[Statement]:
+    for one in losses.lost:
+        if one.reason is LossReason.UNREACHED:
+            what = f"a broker that starts appends at {one.missing.first_offset}: this log {one.reason.value}"
+            where, step = Location(str(path / one.file)), typed("index", "--rebuild", "--write", path)
+            text = f"{what}; {one.missing.span}, are lost"
+            yield Statement(Kind.LOSS, text, where, ("SEG-RCV-001",), READERS, step, one.missing)
 
 
 def _spanned(lost: Sequence[LostOffsets]) -> MissingOffsets | None:

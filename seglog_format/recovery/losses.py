@@ -33,6 +33,7 @@ class LossReason(Enum):
     DROPPED = "is dropped"
     REPLACED = "is replaced by .swap files"
     HIDDEN = "holds offsets of the segment after it"
+    UNREACHED = "ends too early for a broker, by the last entry of its index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,8 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     listing = list_partition(path)
     watch = watch_over(listing)
     kept = KeptOffsets(listing, plan)
-    lost = tuple(kept.lost((*_replaced(listing), *_cut_or_dropped(listing, plan), *kept.hidden())))
+    gone = kept.lost((*_replaced(listing), *_cut_or_dropped(listing, plan), *kept.hidden()))
+    lost = (*gone, *kept.unreached(plan.log_end_offset))
     found = watch.gaps({base: base for base in listing.base_offsets})
     gaps = [gap for gap in found if gap.is_loss]  # a recovery does not touch those
     missing = tuple(gap for gap in gaps if not _is_among(gap.missing, lost))
@@ -139,6 +141,11 @@ class KeptOffsets:
                     end = trusted_next_offset(segment) or segment.next_offset
             if end > following:
                 yield LostOffsets(files.log.name, MissingOffsets(following, end), LossReason.HIDDEN)
+
+    def unreached(self, log_end_offset: int) -> Iterator[LostOffsets]:
+        """Yield the offsets of the last log above its end, if a recovery that reads no log finds the end too early."""
+        if self._segments and (end := self._next_offset(len(self._segments) - 1)) > log_end_offset:
+            yield LostOffsets(self._segments[-1].log.name, MissingOffsets(log_end_offset, end), LossReason.UNREACHED)
 
     def lost(self, candidates: Iterable[LostOffsets]) -> Iterator[LostOffsets]:
         """Yield the parts of lost offsets that no segment holds, by ascending offset within each file."""

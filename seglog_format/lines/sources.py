@@ -141,9 +141,8 @@ def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]])
     is_skipping, is_outside = False, directory != root and not stays_inside(root, directory)
     for entry in found:
         path, name = Path(entry.path), prefix + entry.name
-        is_partition = not is_outside and partition_name(entry.name) is not None and entry.is_dir()
         leads_out = is_outside or (entry.is_symlink() and not stays_inside(root, path))
-        if leads_out and not is_partition and not path.is_file():
+        if leads_out and not path.is_file() and (is_outside or not (entry.is_dir() and partition_name(entry.name))):
             is_skipping = True
             continue
         is_skipping |= entry.name in FIXED_NAMES if entry.is_dir() else partition_name(entry.name) is not None

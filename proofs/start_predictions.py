@@ -15,7 +15,6 @@ import os
 import random
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +23,8 @@ from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from seglog_conformance.toolchains import child_processes
 
 from proofs.damaging.kinds import DAMAGES
 from proofs.damaging.sources import sources
@@ -64,8 +65,6 @@ STRAY: Final = "a broker renames the directory to -stray"
 IN_ONE_START: Final = 75
 SINGLE: Final = 3
 """Starts on a single case after each start on many; the others come last."""
-
-
 SIZES: Final = {".log": 1, ".index": 8, ".timeindex": 12, ".txnindex": 34}
 """Of an entry."""
 
@@ -405,7 +404,7 @@ def usable() -> list[Any]:
 def statements(logs: Path) -> list[dict[str, Any]]:
     """Return what `seglog doctor` says of a log directory."""
     command = (sys.executable, "-P", "-m", "seglog_format.cli", "doctor", "--json", str(logs))
-    written = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    written = child_processes.run(command, directory=logs, capture_output=True, text=True, check=False).stdout
     return [json.loads(line) for line in written.splitlines()]
 
 

@@ -327,7 +327,7 @@ def test_hostile_bytes_end_in_an_answer(tmp_path: Path) -> None:
         anonymise(tmp_path / "old", tmp_path / "copies" / str(position))
 
 
-@pytest.mark.parametrize("depth", [300, 900, 100_000])
+@pytest.mark.parametrize("depth", [300, 900, 30_000])
 def test_nested_json_ends_in_an_answer(depth: int, tmp_path: Path) -> None:
     made = generate({"topic": [{"name": "__cluster_metadata"}]}, tmp_path / "old")
     data = b'{"data_version":0,"x":' + b"[" * depth + b"]" * depth + b"}"

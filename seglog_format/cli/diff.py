@@ -19,7 +19,7 @@ EPILOG: Final = """\b
 Examples:
   seglog diff backup/my-topic-0 /var/lib/kafka/data/my-topic-0
   seglog diff before.log after.log
-  seglog diff --from 1000 --to 2000 backup/my-topic-0 /var/lib/kafka/data/my-topic-0
+  seglog diff --from 1000 --to 2000 backup/my-topic-0 my-topic-0
   seglog diff --json backup data | jq .offset"""
 
 USUAL_COUNT: Final = 10

@@ -553,7 +553,7 @@ LOG_CONFIG = f"{LOG}.LogConfig"
 @each_of(
     ("part", "content", "line"),
     [
-        ("stored", {"new": {"NewRecord": {"": {"type": "metadata"}}}}, "metadata_state.py RULES for: NewRecord"),
+        ("stored", {"new": {"NewRecord": {"": {"type": "metadata"}}}}, "metadata_log.py RULES for: NewRecord"),
         ("stored", {"changed": {"TopicRecord": {"new": {"owner": {}}}}}, "- changed: TopicRecord (owner)"),
         ("stored", {"gone": {"OldValue": {}}}, "add 4.5.0 to RELEASES in tools/message_definitions.py"),
         (

@@ -410,7 +410,7 @@ def test_links_that_lead_back_and_special_files_do_no_harm(tmp_path: Path) -> No
     assert {line["file"] for line in lines_of(tmp_path)} == {LOG}
 
 
-def test_links_to_files_count_and_links_to_directories_inside_only(tmp_path: Path) -> None:
+def test_links_to_files_and_to_partitions_count_wherever_they_lead(tmp_path: Path) -> None:
     inside, outside = tmp_path / "logs", tmp_path / "elsewhere"
     (inside / "t-0").mkdir(parents=True)
     outside.mkdir()
@@ -418,11 +418,12 @@ def test_links_to_files_count_and_links_to_directories_inside_only(tmp_path: Pat
         (directory / LOG).write_bytes(vector("V-06"))
     (inside / "u-0").symlink_to(inside / "t-0")
     (inside / "v-0").symlink_to(outside)
+    (inside / "backup").symlink_to(outside)
     (inside / "w.log").symlink_to(outside / LOG)
-    assert {line["file"] for line in lines_of(inside)} == {f"t-0/{LOG}", "w.log"}
+    assert {line["file"] for line in lines_of(inside)} == {f"t-0/{LOG}", f"v-0/{LOG}", "w.log"}
     (inside / "t-0").rename(inside / "x-0")
     (inside / "x.log").symlink_to(inside / "x-0" / LOG)
-    assert {line["file"] for line in lines_of(inside)} == {f"x-0/{LOG}", "w.log", "x.log"}
+    assert {line["file"] for line in lines_of(inside)} == {f"v-0/{LOG}", f"x-0/{LOG}", "w.log", "x.log"}
 
 
 def test_name_that_is_no_text(tmp_path: Path) -> None:

@@ -26,7 +26,13 @@ from helpers.made_logs import (
 from helpers.support import authentic, authentic_expected
 
 from seglog_format import OffsetSpec, open_log_directory, open_partition
-from seglog_format.errors import CorruptRecordError, FormatError, OffsetOutOfRangeError, UsageError
+from seglog_format.errors import (
+    CorruptRecordError,
+    FormatError,
+    MissingOffsetsWarning,
+    OffsetOutOfRangeError,
+    UsageError,
+)
 from seglog_format.log.listing import list_partition
 from seglog_format.types import AbortedTxn, Partition, TimestampOffset
 
@@ -258,7 +264,8 @@ def test_a_checkpoint_that_says_nothing_hides_nothing(tmp_path: Path, text: str)
 def test_a_log_start_offset_past_the_end(tmp_path: Path) -> None:
     with open_partition(log_directory(tmp_path, MadeLog(THREE), start=99)) as partition:
         assert (partition.log_start_offset, partition.log_end_offset) == (99, 99)
-        assert list(partition.records()) == []
+        with pytest.warns(MissingOffsetsWarning, match="88 offsets are missing, 11 to 98"):
+            assert list(partition.records()) == []
         assert partition.offset_for_timestamp(0) is None
 
 

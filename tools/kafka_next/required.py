@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 MOST_LINES: Final = 60
-NODES: Final = REPOSITORY / "seglog_format" / "cluster" / "releases.py"
+NODES: Final = REPOSITORY / "seglog_format" / "cluster" / "image.py"
 OF_NODE: Final = re.compile(r'Release\(\s*"([\d.]+)"')
-REPLAY: Final = REPOSITORY / "seglog_format" / "cluster" / "metadata_state.py"
+REPLAY: Final = REPOSITORY / "seglog_format" / "cluster" / "metadata_log.py"
 WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
 """Where a word of a name begins, but for the first."""
 Json = dict[str, Any]

@@ -224,7 +224,7 @@ def transaction_state(fields: Decoded) -> str:
     return TRANSACTION_STATES[number] if 0 <= number < len(TRANSACTION_STATES) else str(number)
 
 
-# -- A cluster, read from the log directories of its brokers -----------------------------------------------------------
+# -- a cluster, read from the log directories of its brokers -----------------------------------------------------------
 
 
 RENAMED: Final = ("stray", "delete", "future")

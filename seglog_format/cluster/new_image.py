@@ -406,7 +406,7 @@ class Count(NamedTuple):
     reason: str
 
 
-# -- topics ------------------------------------------------------------------------------------------------------------
+# -- inferred topics ---------------------------------------------------------------------------------------------------
 
 
 def leave_out_refused(image: MetadataImage) -> list[Note]:
@@ -469,7 +469,7 @@ def complete_topics(
     return notes + guess_settings(image, topics)
 
 
-# -- settings ----------------------------------------------------------------------------------------------------------
+# -- inferred settings -------------------------------------------------------------------------------------------------
 
 
 def guess_settings(image: MetadataImage, topics: Collection[str] | None) -> list[Note]:
@@ -492,7 +492,7 @@ def guess_settings(image: MetadataImage, topics: Collection[str] | None) -> list
     return notes
 
 
-# -- number of partitions ----------------------------------------------------------------------------------------------
+# -- inferred numbers of partitions ------------------------------------------------------------------------------------
 
 
 def require_coordinators(given: Mapping[str, int]) -> None:

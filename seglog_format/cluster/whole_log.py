@@ -198,7 +198,7 @@ def _batch_without_records(offset: int, leader_epoch: int) -> bytes:
     return encode_batch(RecordBatch(0, header, ()))
 
 
-# -- A replica together with its segments in a remote store: the files of the whole log, and what is missing -----------
+# -- a replica together with its segments in a remote store: the files of the whole log, and what is missing -----------
 
 
 MAX_RANGES: Final = 100

@@ -1,4 +1,4 @@
-"""Options of `lines_of`, the opening of its files, and bytes as JSON values."""
+"""Options of `lines_of`, the opening of its files, values too long for one JSON text, and bytes as JSON values."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def json_object(data: bytes, at: Location, requirement: str) -> JsonFields:
     return JsonFields(value, at, requirement)
 
 
-# -- A log in a store that is read chunk by chunk; chunks ahead of a sequential reader are fetched in advance ----------
+# -- a log in a store that is read chunk by chunk; chunks ahead of a sequential reader are fetched in advance ----------
 
 
 MAX_THREADS: Final = 4

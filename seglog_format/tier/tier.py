@@ -186,7 +186,7 @@ def _last_offset(opened: OpenedSegment) -> int | None:
     return last
 
 
-# -- A remote store with the segments of tiered partitions, open for reading -------------------------------------------
+# -- a remote store with the segments of tiered partitions, open for reading -------------------------------------------
 
 
 MAX_OPENED: Final = 4096

@@ -11,7 +11,7 @@ from seglog_format.errors import UsageError, WriteError
 from seglog_format.values.avro_reading import Plans
 from seglog_format.values.avro_schema import RECORDS, TEXT, AvroType, Column, avro_type, logical_column, read_whole
 from seglog_format.values.schemas import UndecodedError, id_and_rest, reason_for
-from seglog_format.values.shape import ALIASES, CELL_SIZE, MAX_DEPTH, WORK, Shape, Visits, width_of, with_names
+from seglog_format.values.shape import ALIASES, BRANCH, CELL_SIZE, MAX_DEPTH, WORK, Shape, Visits, width_of, with_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -242,15 +242,16 @@ class _Columns:
             inside = [self.column(each.type, (*above, kind.name), depth + 1) for each in kind.fields]
         except _RecursiveError:
             return TEXT
-        return _struct([(each.name, each.aliases) for each in kind.fields], inside) if inside else TEXT
+        return _struct(ALIASES, [(each.name, each.aliases) for each in kind.fields], inside) if inside else TEXT
 
     def _union(self, kind: AvroType, above: tuple[str, ...], depth: int) -> Column:
         """Return the column of a union: that of its only branch besides null, or a struct with a member for each."""
-        inside = [self.column(each, above, depth + 1) for each in kind.branches if each.kind != "null"]
+        branches = [each for each in kind.branches if each.kind != "null"]
+        inside = [self.column(each, above, depth + 1) for each in branches]
         if len(inside) == 1:
             return inside[0]
-        names = [(f"member{number}", ()) for number in range(len(inside))]
-        return _struct(names, inside) if inside else Column(pa.null())
+        names = [(f"member{number}", (each.name or each.kind, *each.aliases)) for number, each in enumerate(branches)]
+        return _struct(BRANCH, names, inside) if inside else Column(pa.null())
 
 
 def _leaf(kind: AvroType) -> Column:
@@ -263,10 +264,9 @@ def _leaf(kind: AvroType) -> Column:
     return Column(PRIMITIVES[kind.kind])
 
 
-def _struct(names: Iterable[tuple[str, tuple[str, ...]]], inside: list[Column]) -> Column:
+def _struct(key: bytes, names: Iterable[tuple[str, tuple[str, ...]]], inside: list[Column]) -> Column:
     width = width_of([Shape(each.type, width=each.width) for each in inside])
     fields = [
-        with_names(pa.field(name, each.type), ALIASES, aliases)
-        for (name, aliases), each in zip(names, inside, strict=True)
+        with_names(pa.field(name, each.type), key, others) for (name, others), each in zip(names, inside, strict=True)
     ]
     return Column(pa.struct(fields), tuple(inside), width)

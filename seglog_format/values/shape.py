@@ -267,13 +267,15 @@ ALIASES: Final = b"aliases"
 """Key of a field's metadata: other names of the field in its schema."""
 NAMES: Final = b"names"
 """Key of a field's metadata: the names that the field had in a table before, the first one first."""
+BRANCH: Final = b"branch"
+"""Key of the metadata of a member of a union: the names of its type."""
 WIDER: Final = ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
 """Types whose values the second type holds without a change, and which Iceberg widens."""
 
 
 def with_names(field: pa.Field, key: bytes, names: Collection[str]) -> pa.Field:
     """Return a field whose metadata have other names of it."""
-    return field.with_metadata({key: json.dumps(list(names))}) if names else field
+    return field.with_metadata({**(field.metadata or {}), key: json.dumps(list(names))}) if names else field
 
 
 def _names(field: pa.Field, key: bytes) -> list[str]:
@@ -296,7 +298,7 @@ def grown(was: pa.DataType, now: pa.DataType, column: str) -> pa.DataType:
         UsageError: a field would have another type, which does not hold the values of both, or the name that another
             field had; or there are too many.
     """
-    if pa.types.is_struct(was) and pa.types.is_struct(now):
+    if pa.types.is_struct(was) and pa.types.is_struct(now) and _is_union(was) == _is_union(now):
         return _grown_struct(was, now, column)
     if pa.types.is_list(was) and pa.types.is_list(now):
         return pa.list_(grown(was.value_type, now.value_type, f"{column}.element"))
@@ -314,36 +316,48 @@ def grown(was: pa.DataType, now: pa.DataType, column: str) -> pa.DataType:
     raise UsageError(msg)
 
 
+def _is_union(kind: pa.DataType) -> bool:
+    return any(_names(each, BRANCH) for each in kind)
+
+
 def _grown_struct(was: pa.StructType, now: pa.StructType, column: str) -> pa.StructType:
+    columns = {each.name for each in was}
     left = {each.name: each for each in now}
-    same = {each.name: left.pop(each.name, None) for each in was}
+    by_name: dict[str, list[pa.Field]] = {}
+    for each in now:
+        for name in {each.name, *_names(each, ALIASES)}:
+            by_name.setdefault(name, []).append(each)
     found: list[pa.Field] = []
     for each in was:
         names = [*_names(each, NAMES), each.name]
-        other = same[each.name] or next((it for it in left.values() if _is_known(it, names)), None)
-        if other is None:
+        known = {it.name: it for name in names for it in by_name.get(name, ())}
+        other = next(iter(known.values()), each)
+        if not known or (len(known) == 1 and other.name in columns - {each.name}):
             found.append(each)
             continue
-        left.pop(other.name, None)
+        branches = [_names(each, BRANCH), _names(other, BRANCH)]
+        is_other_branch = branches[0] != branches[1] and set(branches[0]).isdisjoint(branches[1])
+        if len(known) > 1 or left.pop(other.name, None) is None or is_other_branch:
+            raise _unpaired(each, known.values(), column)
         kind = grown(each.type, other.type, f"{column}.{each.name}")
         before = dict.fromkeys(names if other.name != each.name else names[:-1])
-        found.append(with_names(pa.field(other.name, kind), NAMES, before))
-    for name, new in left.items():
-        taken = next((each for each in found if name in {each.name, *_names(each, NAMES)}), None)
-        if taken is not None:
-            msg = (
-                f"{column}.{name} is new in the schema, with the type {new.type!s:.200}, and an older name of"
-                f" {taken.name}, with the type {taken.type!s:.200}: give an older schema, or another directory"
-            )
-            raise UsageError(msg)
+        branch = dict.fromkeys([*branches[0], *branches[1]])
+        found.append(with_names(with_names(pa.field(other.name, kind), NAMES, before), BRANCH, branch))
     if len(found) + len(left) > MAX_WIDTH:
         msg = f"{column} would have more than {MAX_WIDTH} fields: export to another directory"
         raise UsageError(msg)
     return pa.struct([*found, *left.values()])
 
 
-def _is_known(field: pa.Field, names: list[str]) -> bool:
-    return not {field.name, *_names(field, ALIASES)}.isdisjoint(names)
+def _unpaired(field: pa.Field, others: Collection[pa.Field], column: str) -> UsageError:
+    texts = [
+        f"{each.name}{''.join(f' of {name}' for name in _names(each, BRANCH)[:1])} with the type {each.type!s:.200}"
+        for each in (field, *others)
+    ]
+    return UsageError(
+        f"{column}: by names and aliases, the table's {texts[0]} is not the same as one field of the schema:"
+        f" {', '.join(texts[1:])}: give an older schema, or another directory"
+    )
 
 
 def renamed(kind: pa.DataType, name_of: Callable[[pa.Field], str]) -> pa.DataType:

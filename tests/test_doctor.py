@@ -22,10 +22,12 @@ from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
 from seglog_format.cli.main import run
 from seglog_format.codec import checkpoints
 from seglog_format.codec.side_files import encode_producer_snapshot
+from seglog_format.doctor import starts
 from seglog_format.doctor.examination import Examination
 from seglog_format.doctor.statements import Kind
 from seglog_format.log.remote_store import RemoteCopies
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS
+from seglog_format.recovery.losses import losses_of
 from seglog_format.tier.local_metadata import LocalMetadataTopic
 from seglog_format.tier.segments import SegmentState
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from helpers.damage import Case
 
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.recovery.losses import Losses
+    from seglog_format.recovery.plan import RecoveryPlan
 
 NOW: Final = 1_800_000_000_000
 """In 2027, after every fixture was written."""
@@ -285,6 +289,27 @@ def test_each_kind_of_statement(
     assert one["next"] in text
     monkeypatch.chdir(path)
     assert [each["what"] for each in said(capsys, ".", status=FINDINGS)] == [each["what"] for each in found]
+
+
+def in_need_of_a_split(root: Path) -> Path:
+    """Make a log whose end a broker finds after it has split it."""
+    return make(root, {"0.log": entry(0, 5) + entry(2**31 + 5, 5)})
+
+
+@each_of("is_growing", [False, True])
+def test_no_offset_counts_as_unreached_that_a_broker_reaches(
+    *, is_growing: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5)}) if is_growing else in_need_of_a_split(tmp_path)
+
+    def after_an_append(path: Path, plan: RecoveryPlan) -> Losses:
+        (path / f"{0:020}.log").write_bytes(entry(0, 5) + entry(5, 5))
+        return losses_of(path, plan)
+
+    if is_growing:
+        monkeypatch.setattr(starts, "losses_of", after_an_append)
+    found = said(capsys, path, status=DONE if is_growing else FINDINGS)
+    assert [each["kind"] for each in found] == ([] if is_growing else ["change"])
 
 
 def test_every_next_step_can_be_typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -136,8 +136,7 @@ def about_partition(
     yield from _missing(path, losses, rescue, rescue if others else typed("ls", path))
     yield from _cuts(path, plan, losses, rescue)
     yield from _removed(path, plan, losses, rescue)
-    if found.failure is None:
-        yield from _unreached(path, losses)
+    yield from _unreached(path, losses)
     for split in found.splits if found.failure is None else ():
         what = f"a broker that starts splits this segment into {len(split.parts)}: its offsets span too much"
         where = Location(str(split.files.log))
@@ -193,10 +192,9 @@ def _removed(path: Path, plan: RecoveryPlan, losses: Losses, rescue: str) -> Ite
 def _unreached(path: Path, losses: Losses) -> Iterator[Statement]:
     for one in losses.lost:
         if one.reason is LossReason.UNREACHED:
-            what = f"a broker that starts appends at {one.missing.first_offset}: this log {one.reason.value}"
+            what = f"a broker that starts appends at {one.missing.first_offset}; {one.missing.span}, are lost"
             where, step = Location(str(path / one.file)), typed("index", "--rebuild", "--write", path)
-            text = f"{what}; {one.missing.span}, are lost"
-            yield Statement(Kind.LOSS, text, where, ("SEG-RCV-001",), READERS, step, one.missing)
+            yield Statement(Kind.LOSS, what, where, ("SEG-RCV-001",), READERS, step, one.missing)
 
 
 def _spanned(lost: Sequence[LostOffsets]) -> MissingOffsets | None:

@@ -95,6 +95,7 @@ class _Planner:
             self._read_producers(end)
         except BrokerStopError as stop:
             failure, split = stop.failure, stop.split
+            end = self.segments[-1].next_offset  # nothing is lost yet
         return BrokerPlan(self._plan(end, is_complete=not failure and not split), failure, split)
 
     def _measure_replacements(self) -> None:

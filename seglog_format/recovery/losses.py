@@ -33,7 +33,7 @@ class LossReason(Enum):
     DROPPED = "is dropped"
     REPLACED = "is replaced by .swap files"
     HIDDEN = "holds offsets of the segment after it"
-    UNREACHED = "ends too early for a broker, by the last entry of its index"
+    UNREACHED = "ends too early for a broker, which does not scan it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,9 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     watch = watch_over(listing)
     kept = KeptOffsets(listing, plan)
     gone = kept.lost((*_replaced(listing), *_cut_or_dropped(listing, plan), *kept.hidden()))
-    lost = (*gone, *kept.unreached(plan.log_end_offset))
+    # above the end of a log that was scanned is what a running broker has appended since
+    is_scanned = {*listing.base_offsets[-1:]} <= {*plan.scanned, *plan.dropped}
+    lost = (*gone, *(() if is_scanned else kept.unreached(plan.log_end_offset)))
     found = watch.gaps({base: base for base in listing.base_offsets})
     gaps = [gap for gap in found if gap.is_loss]  # a recovery does not touch those
     missing = tuple(gap for gap in gaps if not _is_among(gap.missing, lost))
@@ -143,7 +145,7 @@ class KeptOffsets:
                 yield LostOffsets(files.log.name, MissingOffsets(following, end), LossReason.HIDDEN)
 
     def unreached(self, log_end_offset: int) -> Iterator[LostOffsets]:
-        """Yield the offsets of the last log above its end, if a recovery that reads no log finds the end too early."""
+        """Yield the offsets of the last log above its end, which a recovery that does not scan it finds too early."""
         if self._segments and (end := self._next_offset(len(self._segments) - 1)) > log_end_offset:
             yield LostOffsets(self._segments[-1].log.name, MissingOffsets(log_end_offset, end), LossReason.UNREACHED)
 

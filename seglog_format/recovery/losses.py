@@ -95,9 +95,8 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     watch = watch_over(listing)
     kept = KeptOffsets(listing, plan)
     gone = kept.lost((*_replaced(listing), *_cut_or_dropped(listing, plan), *kept.hidden()))
-    # above the end of a log that was scanned is what a running broker has appended since
-    is_scanned = {*listing.base_offsets[-1:]} <= {*plan.scanned, *plan.dropped}
-    lost = (*gone, *(() if is_scanned else kept.unreached(plan.log_end_offset)))
+    # where a segment was scanned, the last one was: above its end is what a running broker has appended since
+    lost = (*gone, *(() if plan.scanned else kept.unreached(plan.log_end_offset)))
     found = watch.gaps({base: base for base in listing.base_offsets})
     gaps = [gap for gap in found if gap.is_loss]  # a recovery does not touch those
     missing = tuple(gap for gap in gaps if not _is_among(gap.missing, lost))

@@ -560,21 +560,24 @@ def _files(family: Family) -> None:
             )
 
 
+def listed(rows: Sequence[tuple[int, int, int]]) -> list[Json]:
+    """Return a listing of segments of ten offsets: size, largest timestamp and time of the last write of each."""
+    return [
+        {
+            "baseOffset": str(10 * at),
+            "nextOffset": str(10 * at + 10),
+            "size": str(size),
+            "largestTimestamp": str(time),
+            "modified": str(modified),
+        }
+        for at, (size, time, modified) in enumerate(rows)
+    ]
+
+
 def _retention(family: Family) -> None:
     def decide(
         name: str, why: str, rows: Sequence[tuple[int, int, int]], gone: int, now: int = 10_000, **config: int
     ) -> None:
-        """Add a listing of segments of ten offsets: size, largest timestamp and time of the last write of each."""
-        listing = [
-            {
-                "baseOffset": str(10 * at),
-                "nextOffset": str(10 * at + 10),
-                "size": str(size),
-                "largestTimestamp": str(time),
-                "modified": str(modified),
-            }
-            for at, (size, time, modified) in enumerate(rows)
-        ]
         family.add(
             f"retain-{name}",
             "decide",
@@ -583,7 +586,7 @@ def _retention(family: Family) -> None:
             must("SEG-RET-001", flags=("RETENTION_RULES",)),
             request={
                 "what": "retain",
-                "listing": listing,
+                "listing": listed(rows),
                 "config": {
                     f"retention.{key}": str(number) for key, number in ({"ms": -1, "bytes": -1} | config).items()
                 },

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authoring.appends import ask_leader
 from authoring.batches import BASE_OFFSET, CONTROL, LAST_OFFSET_DELTA, TRANSACTIONAL, Batch, Rec, with_field
+from authoring.boundaries import listed
 from authoring.casefile import must, should
 from authoring.compaction_plans import THREE, plan_of
 from authoring.compaction_plans import segment as planned
@@ -227,17 +228,7 @@ def _retention(family: Family) -> None:
         ("time-0-of-two", "A timestamp of 0 is one: the age counts from it, not from the last write.", "SEG-RET-003", [(100, 0, new), (100, 0, new), (100, new, old)], 2, {"retention.ms": "100"}),
         ("size-of-two-then-time", "Removal by time goes on where removal by size has stopped.", "SEG-RET-001", [(100, new, 0), (100, new, 0), (100, old, 0), (100, new, 0)], 3, {"retention.ms": "100", "retention.bytes": "200"}),
     ):  # fmt: skip
-        listing = [
-            {
-                "baseOffset": str(10 * at),
-                "nextOffset": str(10 * at + 10),
-                "size": str(size),
-                "largestTimestamp": str(time),
-                "modified": str(modified),
-            }
-            for at, (size, time, modified) in enumerate(rows)
-        ]
-        request: Json = {"what": "retain", "listing": listing, "config": {**OFF, **config}, "now": "10000"}
+        request: Json = {"what": "retain", "listing": listed(rows), "config": {**OFF, **config}, "now": "10000"}
         request |= {"logStartOffset": "0", "highWatermark": str(10 * len(rows))}
         expect: Json = {"decision": "delete", "segments": [str(10 * at) for at in range(gone)]}
         expect |= {"logStartOffset": str(10 * gone), "rollsFirst": gone == len(rows)}

@@ -95,8 +95,9 @@ def _examined(copy: Replica, on_replica: Callable[[Replica], None] | None) -> Re
     if plan.restarts:
         return _with_logs_alone(copy, next(_damages(copy, plan)))
     end = max(plan.log_end_offset, copy.log_start_offset)
-    damage = "; ".join([*(list(_damages(copy, plan)) or filter(None, [_unread(copy)])), *_gaps(copy)])
-    return _with_epochs(copy, epochs, end)._replace(log_end_offset=end, damage=damage, cut=plan.cut)
+    with Partition(list_partition(copy.path)) as partition:
+        damages = [*(list(_damages(copy, plan)) or _unread(partition)), *_gaps(partition)]
+    return _with_epochs(copy, epochs, end)._replace(log_end_offset=end, damage="; ".join(damages), cut=plan.cut)
 
 
 def _with_epochs(copy: Replica, epochs: tuple[EpochStart, ...], end: int) -> Replica:
@@ -132,22 +133,19 @@ def _with_logs_alone(copy: Replica, error: str) -> Replica:
     )
 
 
-def _unread(copy: Replica) -> str:
-    """Return where readers end before a broker does, which takes a batch by its checksum; empty if they do not."""
-    with Partition(list_partition(copy.path)) as partition:
-        try:
-            deque(partition.records(on_gap=lambda _: None), maxlen=0)
-        except FormatError as error:
-            return str(error)
-    return ""
+def _unread(partition: Partition) -> list[str]:
+    """Return where readers end before a broker does, which takes a batch by its checksum; nothing if they do not."""
+    try:
+        deque(partition.records(on_gap=lambda _: None), maxlen=0)
+    except FormatError as error:
+        return [str(error)]
+    return []
 
 
-def _gaps(copy: Replica) -> list[str]:
+def _gaps(partition: Partition) -> list[str]:
     """Return texts about offsets before the last segment that no file has: another replica may have them."""
-    listing = list_partition(copy.path)
-    with Partition(listing) as partition:
-        reached = {each.base_offset: each.next_offset for each in partition.segments[:-1]}
-    gaps = watch_over(listing).gaps(reached) if listing.segments else ()
+    reached = {each.base_offset: each.next_offset for each in partition.segments[:-1]}
+    gaps = watch_over(partition.listing).gaps(reached) if partition.listing.segments else ()
     return at_most([gap.span_text for gap in gaps if gap.is_loss and gap.kind is not GapKind.DAMAGED])
 
 

@@ -12,7 +12,7 @@ from seglog_format.engine import columnar
 from seglog_format.errors import UsageError
 from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import LogDirectoryListing, PartitionEntry, list_log_directory, list_partition
-from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.offset_checkpoints import REACHED, greatest, read_offset_checkpoint
 from seglog_format.log.partition import Partition
 from seglog_format.log.path_kind import require_log_directory
 from seglog_format.log.scanning import DEFAULT_COLUMNS
@@ -114,33 +114,33 @@ class LogDirectory(ScannedPartitions):
         """Return the partition directories that a broker renamed to a state: ``delete``, ``future`` or ``stray``."""
         return tuple(entry for entry in self.listing.partitions if entry.name.state == state)
 
-    @cached_property
+    @property
     def recovery_points(self) -> Mapping[TopicPartition, int]:
         """The recovery point of each partition: the first offset that may not be on disk (SEG-CKP-011)."""
-        return self._checkpoint(FileKind.RECOVERY_POINT_CHECKPOINT)
+        return self._checkpoints[FileKind.RECOVERY_POINT_CHECKPOINT]
 
-    @cached_property
+    @property
     def log_start_offsets(self) -> Mapping[TopicPartition, int]:
         """The log start offset of each partition for which it is above the first base offset (SEG-CKP-010)."""
-        return self._checkpoint(FileKind.LOG_START_OFFSET_CHECKPOINT)
+        return self._checkpoints[FileKind.LOG_START_OFFSET_CHECKPOINT]
 
-    @cached_property
+    @property
     def high_watermarks(self) -> Mapping[TopicPartition, int]:
         """The high watermark of each partition: the first offset that is not on all in-sync replicas."""
-        return self._checkpoint(FileKind.REPLICATION_OFFSET_CHECKPOINT)
+        return self._checkpoints[FileKind.REPLICATION_OFFSET_CHECKPOINT]
 
-    @cached_property
+    @property
     def cleaner_offsets(self) -> Mapping[TopicPartition, int]:
         """The first offset that was not compacted, for each compacted partition."""
-        return self._checkpoint(FileKind.CLEANER_OFFSET_CHECKPOINT)
+        return self._checkpoints[FileKind.CLEANER_OFFSET_CHECKPOINT]
 
-    def _checkpoint(self, kind: FileKind) -> dict[TopicPartition, int]:
-        return read_offset_checkpoint(self.path / kind.value)
+    @cached_property
+    def _checkpoints(self) -> Mapping[FileKind, Mapping[TopicPartition, int]]:
+        return {kind: read_offset_checkpoint(self.path / kind.value) for kind in REACHED}
 
     def checkpointed_end(self, partition: TopicPartition) -> int:
         """Return the greatest offset that a partition had reached by the checkpoints; 0 without any."""
-        checkpoints = (self.high_watermarks, self.recovery_points, self.cleaner_offsets, self.log_start_offsets)
-        return max(each.get(partition, 0) for each in checkpoints)
+        return greatest(each.get(partition) for each in self._checkpoints.values())
 
     def recovery_point(self, partition: TopicPartition) -> int:
         """Return the recovery point of a partition; 0 without a checkpoint (SEG-CKP-011)."""

@@ -19,7 +19,7 @@ from seglog_format.errors import CorruptRecordError, FormatError, Location, Miss
 from seglog_format.log.entry_table import DISORDER
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable
 from seglog_format.log.listing import list_partition
-from seglog_format.log.offset_checkpoints import checkpointed_end, checkpointed_offset
+from seglog_format.log.offset_checkpoints import checkpointed_offset, greatest, reached_offsets
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CompressionCodec, MessageHeader, MissingOffsets, TailKind
 from seglog_format.names import CONSUMER_OFFSETS, METADATA_TOPICS, TRANSACTION_STATE, FileKind
@@ -373,7 +373,7 @@ class GapWatch:
         Args:
             listing: of the directory.
             log_start_offset: as checkpointed, else 0; offsets below are not reported.
-            checkpointed_end: of `checkpointed_end`; 0 without.
+            checkpointed_end: the greatest offset that the log had reached by any checkpoint; 0 without.
         """
         self.listing = listing
         self._log_start_offset = log_start_offset
@@ -490,8 +490,9 @@ class GapWatch:
 
 def watch_over(listing: PartitionListing) -> GapWatch:
     """Return a watch over a partition that uses the checkpoints of the log directory above."""
-    start = checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT) or 0
-    return GapWatch(listing, log_start_offset=start, checkpointed_end=checkpointed_end(listing))
+    reached = reached_offsets(listing)
+    start = reached[FileKind.LOG_START_OFFSET_CHECKPOINT] or 0
+    return GapWatch(listing, log_start_offset=start, checkpointed_end=greatest(reached.values()))
 
 
 class Watched:

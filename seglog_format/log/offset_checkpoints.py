@@ -10,6 +10,7 @@ from seglog_format.names import FileKind
 from seglog_format.storage.log_storage import LOCAL, read_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from seglog_format.log.listing import PartitionListing
@@ -52,9 +53,14 @@ REACHED: Final = (
 """Checkpoints that have no offset above the end that the log had (SEG-CKP-012)."""
 
 
-def checkpointed_end(partition: PartitionListing) -> int:
-    """Return the greatest offset that a log had reached by checkpoints of the log directory above; 0 without any."""
-    return max(checkpointed_offset(partition, kind) or 0 for kind in REACHED)
+def reached_offsets(partition: PartitionListing) -> dict[FileKind, int | None]:
+    """Return the offset of a partition in each checkpoint of `REACHED` in the log directory above."""
+    return {kind: checkpointed_offset(partition, kind) for kind in REACHED}
+
+
+def greatest(offsets: Iterable[int | None]) -> int:
+    """Return the greatest offset that a log had reached by its checkpoints; 0 without any."""
+    return max((each or 0 for each in offsets), default=0)
 
 
 def _offsets(data: bytes, path: Path) -> dict[tuple[str, int], int]:

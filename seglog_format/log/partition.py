@@ -15,7 +15,7 @@ from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.log.gaps import Watched
 from seglog_format.log.listing import PartitionListing, list_partition
 from seglog_format.log.log_sizes import size_from
-from seglog_format.log.offset_checkpoints import checkpointed_end, checkpointed_offset
+from seglog_format.log.offset_checkpoints import greatest, reached_offsets
 from seglog_format.log.path_kind import require_partition
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
 from seglog_format.log.scanning import (
@@ -610,15 +610,15 @@ def partition_at(
     require_partition(path)
     listing = list_partition(path, storage)
     listing.require_logs()
-    high_watermark = checkpointed_offset(listing, FileKind.REPLICATION_OFFSET_CHECKPOINT)
-    log_start_offset = checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT)
+    reached = reached_offsets(listing)
+    log_start_offset = reached[FileKind.LOG_START_OFFSET_CHECKPOINT]
     if remote is not None:
         listing, log_start_offset = remote.joined(listing, log_start_offset)
     return Partition(
         listing,
         log_start_checkpoint=log_start_offset,
-        high_watermark=high_watermark,
-        checkpointed_end=checkpointed_end(listing),
+        high_watermark=reached[FileKind.REPLICATION_OFFSET_CHECKPOINT],
+        checkpointed_end=greatest(reached.values()),
         trust_indexes=trust_indexes or remote is not None,
         limit=limit,
         mapped=mapped,

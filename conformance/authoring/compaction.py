@@ -7,7 +7,6 @@ from typing import Final
 
 from authoring.batches import (
     CONTROL,
-    DELETE_HORIZON,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
     Batch,
@@ -15,7 +14,7 @@ from authoring.batches import (
 )
 from authoring.casefile import Family, must
 from authoring.codecs import gzip, xerial, zstd
-from authoring.control import data, empty, marker
+from authoring.control import CLEANED, data, empty, marker
 from authoring.damage import COMPRESSORS
 from authoring.messages import Msg, Wrapper
 from authoring.own_files import own_compactions
@@ -54,20 +53,11 @@ def compaction() -> Family:
         must("SEG-REC-012", "SEG-BAT-016", source="vector V-21", **source),
         before,
     )
-    horizon = Batch(
-        base=100,
-        **producer,
-        last_delta=3,
-        attributes=DELETE_HORIZON,
-        base_timestamp=501_000,
-        max_timestamp=2000,
-        recs=(Rec(key=b"b", value=None, delta=1, time=-499_000), Rec(key=b"c", value=b"3", delta=2, time=-499_500)),
-    )
     family.valid(
         "tombstone-kept",
         "Compaction left two records, one of them a tombstone with a delete horizon.",
         must("SEG-BAT-013", "SEG-REC-012", source="vector V-22", since="3.1", **source),
-        horizon,
+        CLEANED,
     )
     one = Batch(base=100, **producer, last_delta=3, base_timestamp=1500, recs=(Rec(key=b"c", value=b"3", delta=2),))
     family.valid(
@@ -90,7 +80,7 @@ def compaction() -> Family:
         Batch(base=3, recs=(Rec(),), last_delta=9),
         replace(none, base=40),
         one,
-        replace(horizon, base=300),
+        replace(CLEANED, base=300),
         empty(900, 50),
     )
     family.valid(
@@ -116,7 +106,7 @@ def compaction() -> Family:
         "recompressed-horizon",
         "A batch with a delete horizon is compressed again with its old codec.",
         must("SEG-BAT-013", "SEG-REC-012", since="3.1", **source),
-        replace(horizon, codec="zstd", compress=zstd),
+        replace(CLEANED, codec="zstd", compress=zstd),
     )
     aborted = [
         replace(data(0, b"a"), recs=(), base_timestamp=-1, max_timestamp=1000),

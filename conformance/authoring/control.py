@@ -31,6 +31,19 @@ TYPES: Final = (
 )
 NO_TAGS: Final = b"\0"
 MARKER: Final = CONTROL | TRANSACTIONAL
+CLEANED: Final = Batch(
+    base=100,
+    leader_epoch=4,
+    last_delta=3,
+    attributes=DELETE_HORIZON,
+    base_timestamp=501_000,
+    max_timestamp=2000,
+    producer_id=9,
+    producer_epoch=0,
+    base_sequence=0,
+    recs=(Rec(key=b"b", value=None, delta=1, time=-499_000), Rec(key=b"c", value=b"3", delta=2, time=-499_500)),
+)
+"""Two records that a cleaner kept, one of them a tombstone with a delete horizon (vector V-22)."""
 
 
 def control_key(kind: int, version: int = 0, more: bytes = b"") -> bytes:
@@ -515,23 +528,11 @@ def horizons() -> Family:
         },
     )
     basis = must("SEG-BAT-013", flags=("HORIZON",), since="3.1")
-    cleaned = Batch(
-        base=100,
-        leader_epoch=4,
-        last_delta=3,
-        attributes=DELETE_HORIZON,
-        base_timestamp=501_000,
-        max_timestamp=2000,
-        producer_id=9,
-        producer_epoch=0,
-        base_sequence=0,
-        recs=(Rec(key=b"b", value=None, delta=1, time=-499_000), Rec(key=b"c", value=b"3", delta=2, time=-499_500)),
-    )
     family.valid(
         "cleaned-by-a-broker",
         "A tombstone and a record, as the cleaner wrote them.",
         must("SEG-BAT-013", flags=("HORIZON",), since="3.1", source="vector V-22", smoke=True),
-        cleaned,
+        CLEANED,
     )
     family.valid(
         "horizon-far-ahead",

@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import Final
 
 from authoring.batches import (
-    DELETE_HORIZON,
     LOG_APPEND_TIME,
     Batch,
     Rec,
 )
 from authoring.casefile import Basis, Family, Json, lay, may, must, should
 from authoring.codecs import gzip
-from authoring.control import data, empty, marker
+from authoring.control import CLEANED, data, empty, marker
 from authoring.damage import COMPRESSORS
 from authoring.messages import Msg, Wrapper
 from authoring.primitives import DIGEST_OVER
@@ -168,18 +167,7 @@ def encodings() -> Family:
         "delete-horizon",
         "With a delete horizon.",
         must("SEG-BAT-013", source="vector V-22"),
-        Batch(
-            base=100,
-            leader_epoch=4,
-            last_delta=3,
-            attributes=DELETE_HORIZON,
-            base_timestamp=501_000,
-            max_timestamp=2000,
-            producer_id=9,
-            producer_epoch=0,
-            base_sequence=0,
-            recs=(Rec(key=b"b", value=None, delta=1, time=-499_000), Rec(key=b"c", value=b"3", delta=2, time=-499_500)),
-        ),
+        CLEANED,
     )
     encode("commit", "An end marker.", must("SEG-CTL-004", source="vector V-13"), marker("COMMIT", 5))
     encode(

@@ -24,7 +24,7 @@ from tools import witnesses
 from tools.docs.verdicts import Verdict, by_requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 CLASSES = ("kafka-clients", "kafka-storage")
 """Testees that are Kafka's own code, each in the versions `CLASSES_VERSIONS`."""
@@ -301,6 +301,58 @@ def test_an_older_version_shows_that_since_is_not_too_late(rule: str) -> None:
     since = numbers(requirements()[rule].since)
     before = [version for version in versions() if numbers(version) < since and version not in MADE]
     assert not all(BEHAVIOURS[rule](before[-1]))
+
+
+def few_snapshots_are_kept(version: str) -> Iterator[bool]:
+    """Chapter 70: up to 2.0 at most those at the last two base offsets and at the log end offset; later ones stay."""
+    for name in undamaged(version):
+        bases = sorted(int(file[:20]) for file in files_of(name) if file.endswith(".log"))
+        snapshots = {int(file[:20]) for file in files_of(name) if file.endswith(".snapshot")}
+        ends = [max(line["nextOffset"] for line in lines(name, "batch"))] if lines(name, "batch") else []
+        few = snapshots <= {*bases[-2:], *ends}
+        if len(bases) > FEW_SEGMENTS:
+            yield few == (numbers(version) < (2, 1))
+
+
+def quorum_leaders_name_the_end_of_a_batch(version: str) -> Iterator[bool]:
+    """Chapter 41: the time index of a metadata log does so under every version."""
+    name = f"{version}/cluster-metadata"
+    ends = {(batch["maxTimestamp"], batch["lastOffset"]) for batch in lines(name, "batch")}
+    yield from (tuple(entry) in ends for index in lines(name, "timeIndex") for entry in index["entries"])
+
+
+def metadata_logs_are_closed(version: str) -> Iterator[bool]:
+    """Chapter 70: up to 4.3 their time index has its last entry after a clean stop, and no zeros; later neither."""
+    name = f"{version}/cluster-metadata"
+    newest = max(batch["maxTimestamp"] for batch in lines(name, "batch") if batch["file"].endswith(".log"))
+    for index in lines(name, "timeIndex"):
+        whole = index["entries"][-1][0] == newest and not index["trailingZeroEntries"]
+        half = index["entries"][-1][0] == newest or not index["trailingZeroEntries"]
+        yield whole if numbers(version) < (4, 4) else not half
+
+
+def index_of_text_is_cut(version: str) -> Iterator[bool]:
+    """Chapter 40: a start and a clean stop keep the whole entries of what is no index, below the recovery point."""
+    name = f"{version}/crash-noindex"
+    found = (line for line in lines(name, "file") if line["file"].endswith("128.index"))
+    yield {line["file"].partition("/")[0]: line["bytes"] for line in found} == {"before": 78, "after": 72}
+
+
+FEW_SEGMENTS: Final = 3
+STATED: Final = (
+    *((few_snapshots_are_kept, version) for version in ("0.11.0.3", "1.1.1", "2.0.1", "2.8.2", "4.4.0")),
+    *((quorum_leaders_name_the_end_of_a_batch, version) for version in ("3.4.1", "3.9.1", "4.4.0")),
+    *((metadata_logs_are_closed, version) for version in ("3.4.1", "3.9.1", "4.0.1", "4.3.0", "4.4.0")),
+    (index_of_text_is_cut, "4.3.0"),
+)
+"""Sentences of "What brokers do" that no rule states, with the versions whose directories show them."""
+
+
+@each_of(("shows", "version"), STATED)
+def test_what_brokers_do_is_in_their_directories(shows: Callable[[str], Iterator[bool]], version: str) -> None:
+    seen = list(shows(version))
+    assert seen
+    assert all(seen)
 
 
 def kafkas_verdicts(rule: Requirement, version: str) -> list[Verdict]:

@@ -85,6 +85,11 @@ def test_a_rule_has_at_most_40_words(words: int) -> None:
     assert ("SEG-XXX-001: 41 words, and a rule has at most 40" in found) == (words == 41)
 
 
+@pytest.mark.parametrize("text", ["After that it MUST hold.", "It MUST hold as well.", "It MUST hold. So it does."])
+def test_the_sentence_of_a_rule_is_one_and_says_all(text: str) -> None:
+    assert "SEG-XXX-001: its sentence is not one, or needs the sentence before it" in list(trace.gaps(entry(text=text)))
+
+
 def test_sites_of_every_form_are_found(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enforcement, "REPOSITORY", tmp_path)
     monkeypatch.setattr(enforcement, "PACKAGE", tmp_path)

@@ -41,6 +41,8 @@ LIST = "docs/reference/requirements.md"
 LEVEL = re.compile(r"\b(?:MUST|SHOULD|MAY)\b")
 LONGEST_RULE_WORDS = 40
 """A longer sentence has more than one rule in it, or a table."""
+DEPENDENT = re.compile(r"^(?:After that|Then|They|This|That|These)\b|\b(?:MUST|SHOULD) then\b|\bas well\.|\. [A-Z]")
+"""What a sentence that is shown alone does not say, or a second sentence: both belong below the rule."""
 REASON = re.compile(r"\b(?:because|cannot|nothing)\b", re.IGNORECASE)
 """Words in an explanation of why a rule is not checked."""
 
@@ -164,15 +166,21 @@ def explanation(entry: Requirement) -> str:
     return entry.text + below
 
 
+def _sentence(entry: Requirement) -> Iterator[str]:
+    if LEVEL.findall(entry.text) != [entry.level]:
+        yield f"{entry.id}: its sentence must say {entry.level} once, and no other level"
+    if (words := len(entry.text.split())) > LONGEST_RULE_WORDS:
+        yield f"{entry.id}: {words} words, and a rule has at most {LONGEST_RULE_WORDS}"
+    if DEPENDENT.search(entry.text):
+        yield f"{entry.id}: its sentence is not one, or needs the sentence before it"
+
+
 def gaps(trace: Trace) -> Iterator[str]:
     """Yield complaints about one requirement."""
     entry = trace.requirement
     if not (entry.text and all(entry.binds) and entry.check in ("auto", "behaviour", "none")):
         yield f"{entry.id}: text, binds or check is missing or not known"
-    if LEVEL.findall(entry.text) != [entry.level]:
-        yield f"{entry.id}: its sentence must say {entry.level} once, and no other level"
-    if (words := len(entry.text.split())) > LONGEST_RULE_WORDS:
-        yield f"{entry.id}: {words} words, and a rule has at most {LONGEST_RULE_WORDS}"
+    yield from _sentence(entry)
     yield from _marks(entry)
     if entry.check == "none":
         if not REASON.search(explanation(entry)):

@@ -198,6 +198,17 @@ def test_a_command_names_its_missing_extra(line: str, module: str, tmp_path: Pat
     assert (done.returncode, done.stdout, done.stderr) == (USAGE, "", needed)
 
 
+def test_every_help_page_is_there_without_extras() -> None:
+    program = f"""
+import sys
+sys.modules.update(dict.fromkeys({sorted(EXTRAS)!r}))
+from seglog_format.cli.main import run
+print([words for words in {[name.split()[1:] for name in ALL]!r} if run([*words, "--help"])], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+
+
 def test_a_missing_module_of_no_extra_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("seglog_format.cli.main"), "import_module", lacking("seglog_format.nothing"))
     with pytest.raises(ModuleNotFoundError):

@@ -15,8 +15,9 @@ from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.storage.object_store import is_address
 from seglog_format.storage.output_directory import OutputDirectory, OutputStore
 from seglog_format.tables.export_run import DEFAULT_FILE_SIZE, ExportOptions, opened_export
+from seglog_format.tables.formats import DEFAULT_PARTITIONING, ICEBERG, Choice
 from seglog_format.tables.schema_topic import beside, forms_of, read_schemas
-from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, Choice, TableSettings
+from seglog_format.tables.settings import TableSettings
 from seglog_format.tables.sources import sources_at
 from seglog_format.values.schemas import TYPED, TYPES
 

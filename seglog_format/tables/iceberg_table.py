@@ -16,9 +16,10 @@ from seglog_format.errors import SeglogError, UsageError, WriteError
 from seglog_format.storage.iceberg_files import IcebergStore
 from seglog_format.storage.output_directory import OutputDirectory, unhidden
 from seglog_format.tables.file_part import FilePart
+from seglog_format.tables.formats import INTERNAL
 from seglog_format.tables.progress import Progress, progress_of_json
 from seglog_format.tables.rows import digest_of_last, last_epoch, last_offset, table_schema
-from seglog_format.tables.settings import INTERNAL, other_type
+from seglog_format.tables.settings import other_type
 from seglog_format.values.decoder import stored_form, type_of
 from seglog_format.values.shape import renames
 
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
+    from seglog_format.tables.formats import Choice
     from seglog_format.tables.progress import TopicPartition
-    from seglog_format.tables.settings import Choice, TableSettings
+    from seglog_format.tables.settings import TableSettings
 
 
 # -- the catalog of an Iceberg table: one in the table's directory, or any that pyiceberg's configuration names --------

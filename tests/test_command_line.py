@@ -186,7 +186,7 @@ def test_the_extras_are_those_of_the_package() -> None:
 
 @pytest.mark.parametrize(
     ("line", "module"),
-    [("serve data", "kio"), ("spark stats data", "pyspark"), ("export data -o x.parquet", "pyarrow")],
+    [("serve data", "kio"), ("spark stats data", "pyspark"), ("export data --to x", "pyarrow")],
 )
 def test_a_command_names_its_missing_extra(line: str, module: str, tmp_path: Path) -> None:
     (tmp_path / "data" / "orders-0").mkdir(parents=True)

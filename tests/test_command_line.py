@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pty
 import re
@@ -24,7 +25,7 @@ from helpers.support import FIXTURES, bundled
 from helpers.walking import each_of
 
 from seglog_format.cli import output, progress
-from seglog_format.cli.exit_status import NOT_WRITTEN, USAGE
+from seglog_format.cli.exit_status import FINDINGS, NOT_WRITTEN, USAGE
 from seglog_format.cli.main import EXTRAS, run, seglog
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def test_the_extras_are_those_of_the_package() -> None:
 
 @pytest.mark.parametrize(
     ("line", "module"),
-    [("serve data", "kio"), ("spark stats data", "pyspark"), ("export data -o x.parquet", "pyarrow")],
+    [("serve data", "kio"), ("spark stats data", "pyspark"), ("export data --to x", "pyarrow")],
 )
 def test_a_command_names_its_missing_extra(line: str, module: str, tmp_path: Path) -> None:
     (tmp_path / "data" / "orders-0").mkdir(parents=True)
@@ -196,6 +197,42 @@ def test_a_command_names_its_missing_extra(line: str, module: str, tmp_path: Pat
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     needed = f"seglog: this needs {module}: pip install 'seglog-format[{EXTRAS[module]}]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (USAGE, "", needed)
+
+
+def statuses(lines: list[list[str]], extras: set[str]) -> list[int]:
+    """Run commands in a process that has no optional module but those of some extras; return the exit statuses."""
+    lacking = [module for module, extra in EXTRAS.items() if extra not in extras]
+    program = f"""
+import json, sys
+sys.modules.update(dict.fromkeys({lacking!r}))
+from seglog_format.cli.main import run
+print(json.dumps([run(words) for words in {lines!r}]), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    found: list[int] = json.loads(done.stderr.splitlines()[-1])
+    return found
+
+
+def test_every_help_page_is_there_without_extras() -> None:
+    lines = [[*name.split()[1:], "--help"] for name in ALL]
+    assert statuses(lines, set()) == [0] * len(lines)
+
+
+WITH_EXTRAS = {
+    "": ["ls", "dump", "verify", "lookup --offset 140", "find key-35", "doctor", "retain", "recover"],
+    "fast": [f"export --to {each} --format {each}" for each in ("parquet", "arrow", "csv", "jsonl")],
+    "fast decode": ["export --to decoded --value json"],
+    "fast iceberg": ["export --to iceberg --format iceberg"],
+}
+"""What has to work where some extras are installed, and no other."""
+
+
+@pytest.mark.usefixtures("as_in_the_examples")
+@each_of("extras", WITH_EXTRAS)
+def test_a_command_needs_no_extra_but_its_own(extras: str) -> None:
+    lines = [[*line.split(), "my-topic-0"] for line in WITH_EXTRAS[extras]]
+    found = statuses(lines, set(extras.split()))
+    assert {shlex.join(line): status for line, status in zip(lines, found, strict=True) if status > FINDINGS} == {}
 
 
 def test_a_missing_module_of_no_extra_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UndecodedRecordError, UsageError
-from seglog_format.tables.settings import BYTES_AS, COLUMNS, DEFAULT_PARTITIONING, FORMATS, Choice
+from seglog_format.tables.formats import BYTES_AS, COLUMNS, DEFAULT_PARTITIONING, FORMATS, Choice
 from seglog_format.values.schemas import HEADERS_AS, KINDS, TIMES_AS
 
 if TYPE_CHECKING:

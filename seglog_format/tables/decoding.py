@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
+from seglog_format.tables.formats import ICEBERG, TEXT_FORMATS
 from seglog_format.tables.rows import GROUP_SIZE, REASON, chosen_rows, headers_as_map
-from seglog_format.tables.settings import ICEBERG, TEXT_FORMATS
 from seglog_format.values.decoder import decoded, decoder_of
 from seglog_format.values.schemas import AS_MAP
 from seglog_format.values.shape import first_names

@@ -15,9 +15,11 @@ from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.storage.object_store import is_address
 from seglog_format.storage.output_directory import OutputDirectory, OutputStore
 from seglog_format.tables.export_run import DEFAULT_FILE_SIZE, ExportOptions, opened_export
+from seglog_format.tables.formats import DEFAULT_PARTITIONING, ICEBERG, Choice
 from seglog_format.tables.schema_topic import beside, forms_of, read_schemas
-from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, Choice, TableSettings
+from seglog_format.tables.settings import TableSettings
 from seglog_format.tables.sources import sources_at
+from seglog_format.tables.table import IcebergLocation
 from seglog_format.values.schemas import TYPED, TYPES
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.export_run import TableExport
-    from seglog_format.tables.iceberg_table import IcebergLocation
     from seglog_format.tables.progress import ExportedPartition
     from seglog_format.tables.sources import Source
     from seglog_format.values.decoder import Form
@@ -61,7 +62,7 @@ def _iceberg_location(to: str, catalog: str | None) -> IcebergLocation:
     if find_spec("pyiceberg") is None:
         msg = "Iceberg tables need pyiceberg: pip install 'seglog-format[iceberg]'"
         raise UsageError(msg)
-    from seglog_format.tables.iceberg_table import TABLE_NAME, IcebergLocation  # noqa: PLC0415 - needs the extra
+    from seglog_format.tables.iceberg_table import TABLE_NAME  # noqa: PLC0415 - needs the extra
 
     if catalog is None and is_address(to):
         msg = f"{to}: an Iceberg table in a store needs a catalog: name one, and give the table's name in it"

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.output_directory import Output
-    from seglog_format.tables.iceberg_table import IcebergLocation
     from seglog_format.tables.progress import ExportedPartition
     from seglog_format.tables.settings import TableSettings
     from seglog_format.tables.sources import Source
-    from seglog_format.tables.table import Table
+    from seglog_format.tables.table import IcebergLocation, Table
     from seglog_format.values.schemas import Schemas
 
 DEFAULT_FILE_SIZE: Final = 128 * 2**20

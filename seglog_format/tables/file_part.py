@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from seglog_format.tables.formats import begun_file
+from seglog_format.tables.formats import TEXT_FORMATS
 from seglog_format.tables.rows import by_day, with_partition
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seglog_format.storage.output_directory import OutputFile
-    from seglog_format.tables.formats import RowFile
     from seglog_format.tables.progress import Progress, TopicPartition
     from seglog_format.tables.settings import TableSettings
 
@@ -26,6 +25,42 @@ class NewFiles(Protocol):
 
     def create(self, name: str) -> OutputFile:
         """Begin a new file."""
+
+
+class RowFile(Protocol):
+    """A file of rows, open for writing."""
+
+    @property
+    def size(self) -> int:
+        """Approximate number of bytes so far."""
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows.
+
+        Raises:
+            WriteError: writing failed.
+        """
+
+    def close(self) -> None:
+        """Complete the file, for example with a footer."""
+
+    def abandon(self) -> None:
+        """Stop writing, and release all resources."""
+
+
+def begun_file(settings: TableSettings, file: OutputFile, schema: pa.Schema) -> RowFile:
+    """Begin a file in the format of a table."""
+    if settings.format == "arrow":
+        from seglog_format.tables.arrow_ipc import ArrowFile  # noqa: PLC0415 - of the formats, one is used
+
+        return ArrowFile(file, schema)
+    if settings.format in TEXT_FORMATS:
+        from seglog_format.tables.text import CsvFile, JsonFile  # noqa: PLC0415 - as above
+
+        return (CsvFile if settings.format == "csv" else JsonFile)(file, settings.bytes_as)
+    from seglog_format.tables.parquet import ParquetFile  # noqa: PLC0415 - as above
+
+    return ParquetFile(file, schema)
 
 
 class _Open(NamedTuple):

@@ -159,7 +159,7 @@ class Manifest:
         file = next((each for each in self._output.listed() if parsed_name(self.settings, each) is not None), None)
         if file is None:
             return
-        schema = schema_of(self.settings, self._output.read(file) or b"")
+        schema = schema_of(self.settings.format, self._output.read(file) or b"")
         for name, form in forms.items():
             was: object = "of an older version" if schema is None else schema.field(name).type
             if was != type_of(form) and (schema is not None or form.kind in CHANGED):

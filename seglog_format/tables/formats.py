@@ -1,62 +1,99 @@
-"""The file formats of tables."""
+"""The file formats of tables, and the columns and records that a table has."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.tables.settings import TEXT_FORMATS
+from seglog_format.errors import UsageError
+from seglog_format.values.schemas import HEADERS_AS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
-    from seglog_format.storage.output_directory import OutputFile
-    from seglog_format.tables.settings import TableSettings
+ICEBERG: Final = "iceberg"
+FORMATS: Final = ("parquet", ICEBERG, "arrow", "csv", "jsonl")
+"""Formats of tables: those of their files, which are also the suffixes, and Iceberg, whose files are Parquet."""
+TEXT_FORMATS: Final = ("csv", "jsonl")
+BYTES_AS: Final = ("utf8", "hex", "base64")
+PARTITIONINGS: Final = ("topic", "partition", "day")
+DEFAULT_PARTITIONING: Final = ("topic", "partition")
+COLUMNS: Final = (
+    *("offset", "timestamp", "timestamp_type", "key", "value", "headers"),
+    *("leader_epoch", "file", "position"),
+)
+"""Columns of a table, after topic and partition."""
+INTERNAL: Final = frozenset({"offset", "timestamp", "key", "value", "leader_epoch"})
+"""Columns that an export reads in any case, to continue a table."""
 
 
-class RowFile(Protocol):
-    """A file of rows, open for writing."""
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The columns and records that a table has, where it does not have all.
+
+    Attributes:
+        columns: of `COLUMNS`, besides topic, partition and offset, which each table has; None for all.
+        headers: one of `HEADERS_AS`: a list of pairs, or a map from text to bytes.
+        keys: a table has only records with one of these keys; None for any.
+        since_ms: first timestamp, in milliseconds since 1970, of a record that a table has; None for any.
+        until_ms: first later timestamp of a record that it does not have; None for any.
+    """
+
+    columns: tuple[str, ...] | None = None
+    headers: str = HEADERS_AS[0]
+    keys: tuple[bytes, ...] | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        require("columns", self.columns or (), COLUMNS)
+        require("headers", (self.headers,), HEADERS_AS)
+
+    def has(self, column: str) -> bool:
+        """Return whether a table has a column."""
+        return self.columns is None or column in {*self.columns, "offset"}
 
     @property
-    def size(self) -> int:
-        """Approximate number of bytes so far."""
+    def is_filter(self) -> bool:
+        """Return whether some records are left out."""
+        return (self.keys, self.since_ms, self.until_ms) != (None, None, None)
 
-    def write(self, rows: pa.Table) -> None:
-        """Write rows.
-
-        Raises:
-            WriteError: writing failed.
-        """
-
-    def close(self) -> None:
-        """Complete the file, for example with a footer."""
-
-    def abandon(self) -> None:
-        """Stop writing, and release all resources."""
-
-
-def begun_file(settings: TableSettings, file: OutputFile, schema: pa.Schema) -> RowFile:
-    """Begin a file in the format of a table."""
-    if settings.format == "arrow":
-        from seglog_format.tables.arrow_ipc import ArrowFile  # noqa: PLC0415 - of the formats, one is used
-
-        return ArrowFile(file, schema)
-    if settings.format in {"csv", "jsonl"}:
-        from seglog_format.tables.text import CsvFile, JsonFile  # noqa: PLC0415 - as above
-
-        return (CsvFile if settings.format == "csv" else JsonFile)(file, settings.bytes_as)
-    from seglog_format.tables.parquet import ParquetFile  # noqa: PLC0415 - as above
-
-    return ParquetFile(file, schema)
+    def as_json(self) -> dict[str, Any]:
+        """Return the choice as a manifest holds it: nothing for what is not chosen."""
+        found = {
+            "columns": None if self.columns is None else [name for name in COLUMNS if self.has(name)],
+            "headers": None if self.headers == HEADERS_AS[0] else self.headers,
+            "keys": None if self.keys is None else sorted(key.hex() for key in self.keys),
+            "since": self.since_ms,
+            "until": self.until_ms,
+        }
+        return {name: value for name, value in found.items() if value is not None}
 
 
-def schema_of(settings: TableSettings, data: bytes) -> pa.Schema | None:
+def require(what: str, values: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse values that are unknown or there twice.
+
+    Raises:
+        UsageError: it is so.
+    """
+    if len(set(values)) != len(values) or not set(values) <= set(known):
+        msg = f"{what}: expected each at most once, of {', '.join(known)}, found {', '.join(map(repr, values))}"
+        raise UsageError(msg)
+
+
+ALL: Final = Choice()
+
+
+def schema_of(table_format: str, data: bytes) -> pa.Schema | None:
     """Return the columns in the bytes of a file of a table; None if its format is text, which has no types."""
-    if settings.format in TEXT_FORMATS:
+    if table_format in TEXT_FORMATS:
         return None
     import pyarrow as pa  # noqa: PLC0415 - most runs read no file
     import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
-    return pa.ipc.open_file(data).schema if settings.format == "arrow" else pq.read_schema(pa.BufferReader(data))
+    return pa.ipc.open_file(data).schema if table_format == "arrow" else pq.read_schema(pa.BufferReader(data))
 
 
 def schema_data(schema: pa.Schema) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -16,9 +15,10 @@ from seglog_format.errors import SeglogError, UsageError, WriteError
 from seglog_format.storage.iceberg_files import IcebergStore
 from seglog_format.storage.output_directory import OutputDirectory, unhidden
 from seglog_format.tables.file_part import FilePart
+from seglog_format.tables.formats import INTERNAL
 from seglog_format.tables.progress import Progress, progress_of_json
 from seglog_format.tables.rows import digest_of_last, last_epoch, last_offset, table_schema
-from seglog_format.tables.settings import INTERNAL, other_type
+from seglog_format.tables.settings import other_type
 from seglog_format.values.decoder import stored_form, type_of
 from seglog_format.values.shape import renames
 
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
+    from seglog_format.tables.formats import Choice
     from seglog_format.tables.progress import TopicPartition
-    from seglog_format.tables.settings import Choice, TableSettings
+    from seglog_format.tables.settings import TableSettings
+    from seglog_format.tables.table import IcebergLocation
 
 
 # -- the catalog of an Iceberg table: one in the table's directory, or any that pyiceberg's configuration names --------
@@ -42,32 +44,6 @@ CATALOG_FILE: Final = "catalog.db"
 TABLE_NAME: Final = "seglog.records"
 """Name of the table in a catalog of its own."""
 DATA: Final = "data"
-
-
-@dataclass(frozen=True, slots=True)
-class IcebergLocation:
-    """The location of an Iceberg table.
-
-    Attributes:
-        catalog: its name in pyiceberg's configuration; None for a directory with a catalog of its own.
-        table: its name in the catalog, with its namespace.
-        directory: of the table; None if the catalog chooses it.
-    """
-
-    catalog: str | None
-    table: str
-    directory: Path | None = None
-
-    @property
-    def address(self) -> str:
-        """The location, as text for messages."""
-        return self.table if self.directory is None else str(self.directory)
-
-    def beside(self, suffix: str) -> IcebergLocation:
-        """Return a table beside this one: in a directory beside it, or with another name in its catalog."""
-        if self.directory is None:
-            return replace(self, table=f"{self.table}_{suffix}")
-        return replace(self, directory=self.directory.with_name(f"{self.directory.name}-{suffix}"))
 
 
 @contextmanager

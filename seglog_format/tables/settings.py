@@ -9,79 +9,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
+from seglog_format.tables.formats import (
+    ALL,
+    BYTES_AS,
+    COLUMNS,
+    DEFAULT_PARTITIONING,
+    FORMATS,
+    ICEBERG,
+    INTERNAL,
+    PARTITIONINGS,
+    TEXT_FORMATS,
+    require,
+)
 from seglog_format.values.decoder import Form, stored_form, type_of
-from seglog_format.values.schemas import AS_MAP, HEADERS_AS
+from seglog_format.values.schemas import AS_MAP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from seglog_format.tables.formats import Choice
 
-ICEBERG: Final = "iceberg"
-FORMATS: Final = ("parquet", ICEBERG, "arrow", "csv", "jsonl")
-"""Formats of tables: those of their files, which are also the suffixes, and Iceberg, whose files are Parquet."""
-TEXT_FORMATS: Final = ("csv", "jsonl")
-BYTES_AS: Final = ("utf8", "hex", "base64")
-PARTITIONINGS: Final = ("topic", "partition", "day")
-DEFAULT_PARTITIONING: Final = ("topic", "partition")
-COLUMNS: Final = (
-    *("offset", "timestamp", "timestamp_type", "key", "value", "headers"),
-    *("leader_epoch", "file", "position"),
-)
-"""Columns of a table, after topic and partition."""
 BYTES: Final = Form("bytes")
-INTERNAL: Final = frozenset({"offset", "timestamp", "key", "value", "leader_epoch"})
-"""Columns that an export reads in any case, to continue a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The columns and records that a table has, where it does not have all.
-
-    Attributes:
-        columns: of `COLUMNS`, besides topic, partition and offset, which each table has; None for all.
-        headers: one of `HEADERS_AS`: a list of pairs, or a map from text to bytes.
-        keys: a table has only records with one of these keys; None for any.
-        since_ms: first timestamp, in milliseconds since 1970, of a record that a table has; None for any.
-        until_ms: first later timestamp of a record that it does not have; None for any.
-    """
-
-    columns: tuple[str, ...] | None = None
-    headers: str = HEADERS_AS[0]
-    keys: tuple[bytes, ...] | None = None
-    since_ms: int | None = None
-    until_ms: int | None = None
-
-    def __post_init__(self) -> None:
-        _require("columns", self.columns or (), COLUMNS)
-        _require("headers", (self.headers,), HEADERS_AS)
-
-    def has(self, column: str) -> bool:
-        """Return whether a table has a column."""
-        return self.columns is None or column in {*self.columns, "offset"}
-
-    @property
-    def is_filter(self) -> bool:
-        """Return whether some records are left out."""
-        return (self.keys, self.since_ms, self.until_ms) != (None, None, None)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the choice as a manifest holds it: nothing for what is not chosen."""
-        found = {
-            "columns": None if self.columns is None else [name for name in COLUMNS if self.has(name)],
-            "headers": None if self.headers == HEADERS_AS[0] else self.headers,
-            "keys": None if self.keys is None else sorted(key.hex() for key in self.keys),
-            "since": self.since_ms,
-            "until": self.until_ms,
-        }
-        return {name: value for name, value in found.items() if value is not None}
-
-
-def _require(what: str, values: Sequence[str], known: Sequence[str]) -> None:
-    if len(set(values)) != len(values) or not set(values) <= set(known):
-        msg = f"{what}: expected each at most once, of {', '.join(known)}, found {', '.join(map(repr, values))}"
-        raise UsageError(msg)
-
-
-ALL: Final = Choice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +56,9 @@ class TableSettings:
     of: str = ""
 
     def __post_init__(self) -> None:
-        _require("format", (self.format,), FORMATS)
-        _require("bytes_as", (self.bytes_as,), BYTES_AS)
-        _require("partition_by", self.partition_by, PARTITIONINGS)
+        require("format", (self.format,), FORMATS)
+        require("bytes_as", (self.bytes_as,), BYTES_AS)
+        require("partition_by", self.partition_by, PARTITIONINGS)
         needed = [*self.forms, *(["timestamp"] if self.format == ICEBERG and "day" in self.partition_by else [])]
         missing = [name for name in needed if not self.choice.has(name)]
         if missing:

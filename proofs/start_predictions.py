@@ -60,6 +60,7 @@ UNUSED: Final = re.compile("sparse|directory|foreign|link|pipe|forbid")
 EXCEPTION: Final = re.compile(r"(?:[a-z]+\.)+[A-Z]\w+(?:Exception|Error)\b.*")
 NO_START: Final = "no start"
 """The kind of a statement of the doctor."""
+JOURNAL: Final = Path("build/start-predictions.jsonl")
 STRAY: Final = "a broker renames the directory to -stray"
 """What a statement of the doctor begins with."""
 IN_ONE_START: Final = 75
@@ -191,11 +192,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cases", type=int, default=600, help="partition directories")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--minutes", type=float, default=300, help="after these, nothing more is started")
+    parser.add_argument(
+        "--journal", type=Path, default=JOURNAL, help="what brokers did goes there, and is not asked again"
+    )
 
 
 def prove(options: argparse.Namespace) -> Outcome:
     """Try the directories, in groups with and without a clean shutdown, with brokers of each release in turn."""
-    trials, deadline = Trials(options.seed), time.monotonic() + 60 * options.minutes
+    trials, deadline = Trials(options.seed, Journal(options.journal)), time.monotonic() + 60 * options.minutes
     with ExitStack() as closing:
 
         @cache
@@ -258,64 +262,86 @@ class Home:
         return logs
 
 
+class Journal:
+    """What brokers did, a line each, so that a run goes on where the last one ended, and judges all of it again.
+
+    Predictions are made by the code of today, without a look at the journal.
+
+    Args:
+        path: of the file, which grows.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = map(json.loads, path.read_text(encoding="utf-8").splitlines() if path.exists() else ())
+        self._found: dict[str, Any] = {json.dumps(key): found for key, found in lines}
+
+    def found(self, home: Home, case: Case) -> dict[str, Any] | list[str] | None:
+        """Return the outcome of a case, its exceptions if the broker did not start; None if it was not tried."""
+        return self._found.get(json.dumps([home.release, *case]))
+
+    def note(self, home: Home, case: Case, found: dict[str, Any] | list[str]) -> None:
+        """Add an outcome."""
+        key = [home.release, *case]
+        self._found[json.dumps(key)] = found
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([key, found]) + "\n")
+
+
 class Trials:
     """Makes cases, predicts, starts brokers, and counts what was right."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, seed: int, journal: Journal) -> None:
+        self.seed, self.journal = seed, journal
         self.alone: list[tuple[Home, Case]] = []
         self.counts: dict[str, Counter[str]] = defaultdict(Counter)
         self.reasons: dict[str, Counter[str]] = defaultdict(Counter)
         self.misses: list[str] = []
-        self.starts = 0
+        self.starts = self.refused = 0
 
     def check(self, home: Home, numbers: Iterable[int], *, is_clean: bool) -> None:
         """Predict what becomes of some cases, then start a broker on those that should not keep it from starting."""
         cases = [
             made(self.seed, number, home, f"p{index:03}-0", is_clean=is_clean) for index, number in enumerate(numbers)
         ]
-        refused, predicted = self._predict(home, [case for case in cases if case.kind not in ALONE])
-        self.alone += [(home, case) for case in cases if case in refused or case.kind in ALONE]
+        predicted = self._predict(home, [case for case in cases if case.kind not in ALONE])
+        together = [case for case in predicted if not isinstance(predicted[case], str)]
+        while left := [case for case in together if self.journal.found(home, case) is None]:
+            self._start(home, left)
+        for case in together:
+            self._judge(home, case, predicted[case])
+        self.alone += [(home, case) for case in cases if case not in together]
         random.Random(self.seed).shuffle(self.alone)
-        while predicted and not self._try_together(home, predicted):
-            pass
 
     def check_alone(self, count: int, deadline: float) -> None:
-        """Start a broker on single cases, so many at most."""
-        for _ in range(count):
-            if self.alone and time.monotonic() < deadline:
-                home, case = self.alone.pop()
-                refused, predicted = self._predict(home, [case])
-                if refused:
-                    self._try_refused(home, case, refused[case])
-                else:
-                    self._try_together(home, predicted)
-
-    def _try_refused(self, home: Home, case: Case, said: str) -> None:
-        logs = home.copy("started", [case])
-        broker = Broker(home.release, logs.parent, project=CLUSTERS, logs=logs, settings=SETTINGS)
-        self.starts += 1
-        found: list[str] = []
-        with suppress(OracleError), broker.running():
-            found = [f"no start was predicted ({said}), and the broker starts"]
-        errors = exceptions(broker, home)[:1] or ["no exception"]
-        self.reasons[case.kind].update([] if found else errors)
-        self._count(case, home, found)
+        """Start a broker on single cases, so many at most; those of the journal take no start."""
+        left = []
+        for home, case in reversed(self.alone):
+            is_known = self.journal.found(home, case) is not None
+            if is_known or (count > 0 and time.monotonic() < deadline):
+                predicted = self._predict(home, [case])
+                if not is_known:
+                    self._start(home, [case])
+                    count -= 1
+                self._judge(home, case, predicted[case])
+            else:
+                left.append((home, case))
+        self.alone = left[::-1]
 
     @staticmethod
-    def _predict(home: Home, cases: list[Case]) -> tuple[dict[Case, str], dict[Case, Any]]:
-        """Return why a broker does not start on some cases, and what it makes of the others; the latter is written."""
+    def _predict(home: Home, cases: list[Case]) -> dict[Case, Any]:
+        """Return why a broker does not start on a case, or what it makes of it; it is written."""
         logs = home.copy("predicted", cases)
         said = statements(logs)
         refused = {case: found[0] for case in cases if (found := refusals(said, home, case))}
-        predicted = {case: prediction(logs, case, home, said) for case in cases if case not in refused}
-        lines = [[*case, each] for case, each in (refused | predicted).items()]
+        predicted = refused | {case: prediction(logs, case, home, said) for case in cases if case not in refused}
+        lines = [[*case, each] for case, each in predicted.items()]
         (home.scratch / "predicted.json").write_text(json.dumps(lines), encoding="utf-8")
-        return refused, predicted
+        return predicted
 
-    def _try_together(self, home: Home, predicted: dict[Case, Any]) -> bool:
-        """Start a broker on the cases; False if one of them, which is removed, keeps it from starting."""
-        cases = list(predicted)
+    def _start(self, home: Home, cases: list[Case]) -> None:
+        """Start a broker on cases, and note what it makes of them, or which of them keep it from starting."""
         logs = home.copy("started", cases)
         broker, answers = Broker(home.release, logs.parent, project=CLUSTERS, logs=logs, settings=SETTINGS), {}
         self.starts += 1
@@ -325,27 +351,35 @@ class Trials:
             for case in cases:
                 asked = {"topic": case.name[:-2], "partition": 0, "isolation": "read_committed", "seconds": 10}
                 answers[case.name] = home.oracle.ask("served", bootstrap=broker.address, **asked)
-        if not is_running:
-            errors = exceptions(broker, home)[:3]
-            said = "".join(errors)
-            found = [case for case in cases if len(cases) == 1 or any(name in said for name in home.names(case))]
-            if not found:
-                raise OracleError(said or broker.output.read_text(errors="replace")[-3000:])
-            for case in found:
-                self._count(case, home, [f"a start was predicted, and the broker says {errors}"])
-                del predicted[case]
-            return False
-        for case in cases:
-            self._count(case, home, differences(predicted[case], outcome(logs, case, home, answers[case.name])))
-        return True
+        if is_running:
+            for case in cases:
+                self.journal.note(home, case, outcome(logs, case, home, answers[case.name]))
+            return
+        errors = exceptions(broker, home)[:3]
+        said = "".join(errors)
+        found = [case for case in cases if len(cases) == 1 or any(name in said for name in home.names(case))]
+        if not found:
+            raise OracleError(said or broker.output.read_text(errors="replace")[-3000:])
+        for case in found:
+            self.journal.note(home, case, errors or ["no exception"])
 
-    def _count(self, case: Case, home: Home, found: list[str]) -> None:
-        self.counts[case.kind]["right"] += not found
+    def _judge(self, home: Home, case: Case, predicted: dict[str, Any] | str) -> None:
+        """Compare a prediction, a text if no broker should start, with what a broker did: a list if it did not."""
+        found = self.journal.found(home, case)
+        if isinstance(found, list):
+            self.refused += 1
+            wrong = [] if isinstance(predicted, str) else [f"a start was predicted, and the broker says {found}"]
+            self.reasons[case.kind].update(found[:1])
+        elif isinstance(predicted, str):
+            wrong = [f"no start was predicted ({predicted}), and the broker starts"]
+        else:
+            wrong = differences(predicted, found)
+        self.counts[case.kind]["right"] += not wrong
         self.counts[case.kind]["count"] += 1
-        if found:
+        if wrong:
             state = "clean" if case.is_clean else "unclean"
             where = f"Kafka {home.release}, case {case.number}, {state}: {case.kind}: {case.text}"
-            self.misses.append(f"{where}: {'; '.join(found)}"[:600])
+            self.misses.append(f"{where}: {'; '.join(wrong)}"[:600])
             print(self.misses[-1], flush=True)
 
     def outcome(self, releases: list[str]) -> Outcome:
@@ -355,7 +389,8 @@ class Trials:
         facts = {
             "directories": count,
             "right": right,
-            "notStarted": len(self.alone),
+            "notJudged": len(self.alone),
+            "brokersEnded": self.refused,
             "starts": self.starts,
             "kinds": kinds,
             "exceptions": {kind: dict(self.reasons[kind]) for kind in KINDS if kind in self.reasons},

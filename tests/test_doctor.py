@@ -328,7 +328,8 @@ def test_what_brokers_of_a_release_do_not_accept(tmp_path: Path, capsys: pytest.
     assert {each["kind"] for each in found} == {"no start"}
     assert "resurrect --kafka 3.9 --downgrade" in found[0]["next"]
     early = tmp_path / "early"
-    shutil.copytree(bundled("3.9.1/cluster-metadata"), early)
+    for name in ("cluster-metadata", "root"):
+        shutil.copytree(bundled(f"3.9.1/{name}"), early, dirs_exist_ok=True)
     assert said(capsys, early, "--version", "3.9", status=DONE) == []
     found = said(capsys, early, "--version", "4.4", status=FINDINGS)
     assert "topic delrec has segment.bytes=6000, the least is 1048576" in found[0]["what"]
@@ -346,6 +347,10 @@ def test_directories_of_one_broker_are_compared(tmp_path: Path, capsys: pytest.C
     assert [each["file"].rpartition("/")[2] for each in found] == ["meta.properties", "plain-0"]
     (second / "meta.properties").write_text(properties, encoding="utf-8")
     shutil.rmtree(second / "plain-0")
+    (twice,) = said(capsys, first, second, status=FINDINGS)
+    assert (twice["kind"], twice["field"]) == ("no start", "directory.id")
+    properties = "".join(line for line in properties.splitlines(keepends=True) if "directory.id" not in line)
+    (second / "meta.properties").write_text(properties, encoding="utf-8")
     assert said(capsys, first, second, status=DONE) == []
     lines = [line if "cluster.id" not in line else "cluster.id=other" for line in properties.splitlines()]
     (second / "meta.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -14,6 +14,10 @@ from helpers.support import FIXTURES, authentic
 from helpers.walking import each_of
 
 from seglog_format.cli.main import run
+from seglog_format.cluster.cluster import Cluster
+from seglog_format.doctor import starts
+from seglog_format.doctor.statements import Kind
+from seglog_format.log.directory import LogDirectories, LogDirectory
 from seglog_format.log.listing import list_log_directory
 from seglog_format.recovery.start_problems import StartEffect, start_problems
 
@@ -134,6 +138,34 @@ def test_a_broker_gives_up_a_directory_without_these_checkpoints(name: str, tmp_
         logs = made(tmp_path / str(number), lambda logs, text=text: (logs / name).write_text(text) and None)
         found = [(each.effect, each.error.location.path) for each in start_problems(list_log_directory(logs))]
         assert found == [(StartEffect.REFUSES, str(logs / name))] * (not is_read)
+
+
+PROPERTIES: Final[dict[str, Any]] = json.loads(
+    (FIXTURES / "witnesses" / "meta_properties.json").read_text(encoding="utf-8")
+)
+TRIMMED: Final = "version with a space after it"
+"""Nodes of 3.9.1 and 4.4.0 cut off the space; the rule, which is older, has numbers without it."""
+
+
+@each_of("release", PROPERTIES["releases"])
+@pytest.mark.req("SEG-LDR-005")
+def test_meta_properties_end_a_start_where_they_end_that_of_a_node(release: str, tmp_path: Path) -> None:
+    neighbour = PROPERTIES["neighbour"]
+    for number, (name, text) in enumerate(PROPERTIES["texts"].items()):
+        answers = PROPERTIES["answers"][release]
+        for place, end in answers["version no number" if name == TRIMMED else name].items():
+            texts = {"only": (text,), "first": (text, neighbour), "second": (neighbour, text)}[place]
+            paths = [tmp_path / f"{number}-{place}-{each}" for each in range(len(texts))]
+            for path, given in zip(paths, texts, strict=True):
+                path.mkdir()
+                if given is not None:
+                    (path / "meta.properties").write_text(given)
+            (paths[0] / METADATA).mkdir()
+            directories = [LogDirectory(list_log_directory(path)) for path in paths]
+            said = [each for one in directories for each in starts.about_directory(one)]
+            said += starts.about_directories(Cluster(LogDirectories(directories)))
+            found = {each.what.startswith(StartEffect.GIVEN_UP.value) for each in said if each.kind is Kind.START}
+            assert (name, place, found) == (name, place, set() if end is None else {end == "given up"})
 
 
 @pytest.mark.req("SEG-PDR-029")

@@ -262,7 +262,7 @@ class Cluster:
         """The directories by cluster id; several ids mean that these are directories of several clusters."""
         found: dict[str, tuple[Path, ...]] = {}
         for path, each in self.properties.items():
-            if each is not None and each.cluster_id:
+            if each is not None and each.cluster_id is not None:
                 found[each.cluster_id] = (*found.get(each.cluster_id, ()), path)
         return found
 

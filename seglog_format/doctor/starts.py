@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +20,14 @@ from seglog_format.recovery.losses import LossReason, losses_of
 from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.plan import circumstances_of
 from seglog_format.recovery.producer_states import forgets_producers
-from seglog_format.recovery.start_problems import KRAFT_VERSION, StartEffect, start_problems
+from seglog_format.recovery.start_problems import (
+    StartEffect,
+    directory_number,
+    has_kraft,
+    has_metadata,
+    properties_problems,
+    start_problems,
+)
 from seglog_format.storage.files import Replace
 
 if TYPE_CHECKING:
@@ -32,17 +40,21 @@ if TYPE_CHECKING:
     from seglog_format.recovery.losses import Losses, LostOffsets
     from seglog_format.recovery.plan import RecoveryPlan
     from seglog_format.recovery.segment_scan import Cut
+    from seglog_format.recovery.start_problems import StartProblem
 
 
 def about_directory(directory: LogDirectory) -> Iterator[Statement]:
     """Yield what a broker does not accept in a log directory beside the logs."""
-    for problem in start_problems(directory.listing):
-        error, is_stray = problem.error, problem.effect is StartEffect.STRAY
-        what = f"{problem.effect.value}: expected {error.expected}, found {error.found}"
-        kind, hurt = (Kind.LOSS, READERS) if is_stray else (Kind.START, (Hurt.BROKER,))
-        rules = tuple(error.requirements)
-        step = typed("cluster", directory.path) if error.location.field else typed("explain", rules[0])
-        yield Statement(kind, what, error.location, rules, hurt, step)
+    yield from (_of_problem(each, directory.path) for each in start_problems(directory.listing))
+
+
+def _of_problem(problem: StartProblem, directory: Path) -> Statement:
+    error, is_stray = problem.error, problem.effect is StartEffect.STRAY
+    what = f"{problem.effect.value}: expected {error.expected}, found {error.found}"
+    kind, hurt = (Kind.LOSS, READERS) if is_stray else (Kind.START, (Hurt.BROKER,))
+    rules = tuple(error.requirements)
+    step = typed("cluster", directory) if error.location.field else typed("explain", rules[0])
+    return Statement(kind, what, error.location, rules, hurt, step)
 
 
 def about_directories(cluster: Cluster) -> Iterator[Statement]:
@@ -53,14 +65,32 @@ def about_directories(cluster: Cluster) -> Iterator[Statement]:
         where = Location(str([*cluster.cluster_ids.values()][1][0] / "meta.properties"), field="cluster.id")
         step = typed("dump", where.path)
         yield Statement(Kind.START, what, where, ("SEG-LDR-005",), (Hurt.BROKER,), step)
-    known = cluster.properties
-    if any(each is not None and each.version == KRAFT_VERSION for each in known.values()):
-        for path in (path for path, each in known.items() if each is None and not (path / "meta.properties").exists()):
-            what = "no broker starts with all of these log directories: this one has no meta.properties"
-            where = Location(str(path / "meta.properties"))
-            step = typed("dump", next(path / "meta.properties" for path, each in known.items() if each is not None))
-            yield Statement(Kind.START, what, where, ("SEG-LDR-005",), (Hurt.BROKER,), step)
+    listings = [each.listing for each in cluster.directories.directories]
+    if any(map(has_kraft, listings)):
+        for listing in listings:
+            path = listing.path / "meta.properties"
+            if not os.path.lexists(path):
+                what = "no broker starts with this log directory: it has no meta.properties"
+                step = typed("resurrect", *(each.path for each in listings), "-o", "NEW")
+                yield Statement(Kind.START, what, Location(str(path)), ("SEG-LDR-005",), (Hurt.BROKER,), step)
+            elif not has_metadata(listing):  # else its own examination says so
+                for problem in properties_problems(listing, is_kraft=True):
+                    yield _of_problem(problem, listing.path)
+    yield from _of_ids_twice(cluster)
     yield from _of_other_topics(cluster)
+
+
+def _of_ids_twice(cluster: Cluster) -> Iterator[Statement]:
+    """Yield the log directories of a node that have the id of another one of it."""
+    first: dict[tuple[int | None, int], Path] = {}
+    for path, properties in cluster.properties.items():
+        number = None if properties is None else directory_number(properties.directory_id or "")
+        if properties is not None and number is not None:
+            other = first.setdefault((properties.node_id, number), path)
+            if other != path:
+                what = f"no broker starts with all of these log directories: this one has the directory.id of {other}"
+                where = Location(str(path / "meta.properties"), field="directory.id")
+                yield Statement(Kind.START, what, where, ("SEG-LDR-005",), (Hurt.BROKER,), typed("dump", where.path))
 
 
 def refused_by(cluster: Cluster, version: str) -> Iterator[Statement]:

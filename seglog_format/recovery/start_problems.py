@@ -1,14 +1,20 @@
 """What keeps a broker from starting on a log directory, or from serving a partition in it, beside the logs themselves.
 
-`fixtures/witnesses/broker_starts.json` has what stock brokers do.
+`broker_starts.json` and `meta_properties.json` in `fixtures/witnesses` have what stock brokers do.
 """
 
 from __future__ import annotations
 
+import base64
+import re
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from seglog_format.codec.checkpoints import decode_offset_checkpoint, decode_partition_metadata
+from seglog_format.codec.checkpoints import (
+    decode_meta_properties,
+    decode_offset_checkpoint,
+    decode_partition_metadata,
+)
 from seglog_format.errors import FormatError, Location, UnreadableError
 from seglog_format.log.gaps import unsnapshotted_gap
 from seglog_format.log.listing import list_partition
@@ -25,14 +31,22 @@ if TYPE_CHECKING:
 
 KRAFT_VERSION = 1
 """Version of `meta.properties` in a KRaft cluster (SEG-LDR-005)."""
-READ_FIRST = (FileKind.RECOVERY_POINT_CHECKPOINT, FileKind.LOG_START_OFFSET_CHECKPOINT)
-"""Files without which a broker gives up the log directory; it stops if it has no other."""
+READ_FIRST = {
+    FileKind.META_PROPERTIES: decode_meta_properties,
+    FileKind.RECOVERY_POINT_CHECKPOINT: decode_offset_checkpoint,
+    FileKind.LOG_START_OFFSET_CHECKPOINT: decode_offset_checkpoint,
+}
+"""Files that make a broker give up the log directory if they cannot be read; it stops if it has no other."""
+UUID_TEXT = re.compile(r"([\w-]{22})(?:==)?", re.ASCII)
+RESERVED_DIRECTORY_IDS = 100
+"""So many first UUIDs are no ids of log directories."""
 
 
 class StartEffect(Enum):
     """What a broker does."""
 
     REFUSES = "no broker starts"
+    GIVEN_UP = "no broker starts that has no other log directory"
     STRAY = "a broker renames the directory to -stray, and begins an empty partition"
 
 
@@ -54,12 +68,13 @@ class StartProblem(NamedTuple):
 def start_problems(listing: LogDirectoryListing) -> Iterator[StartProblem]:
     """Yield what a broker does not accept in a log directory; its small files are read, not its logs.
 
-    SEG-LDR-001, SEG-LDR-008, SEG-CKP-001 to SEG-CKP-004, SEG-CKP-009 and SEG-PDR-029.
+    SEG-LDR-001, SEG-LDR-005, SEG-LDR-008, SEG-CKP-001 to SEG-CKP-004, SEG-CKP-009 and SEG-PDR-029.
     """
-    for kind in READ_FIRST:
-        error = _unreadable(listing.path / kind.value, decode_offset_checkpoint)
+    for kind, decode in READ_FIRST.items():
+        error = _unreadable(listing.path / kind.value, decode)
         if error is not None:
-            yield StartProblem(error, StartEffect.REFUSES)
+            yield StartProblem(error, _given_up(listing))
+    yield from properties_problems(listing, is_kraft=has_metadata(listing))
     yield from (StartProblem(misnamed, StartEffect.REFUSES) for misnamed in listing.misnamed)
     for directory in without_topic_ids(listing):
         yield StartProblem(without_topic_id(directory), StartEffect.STRAY)
@@ -69,6 +84,34 @@ def start_problems(listing: LogDirectoryListing) -> Iterator[StartProblem]:
             error = find(entry.path)
             if error is not None:
                 yield StartProblem(error, StartEffect.REFUSES)
+
+
+def properties_problems(listing: LogDirectoryListing, *, is_kraft: bool) -> Iterator[StartProblem]:
+    """Yield what a node does not accept in a `meta.properties` that it can read (SEG-LDR-005).
+
+    Args:
+        listing: of the log directory.
+        is_kraft: whether its cluster is one of KRaft, where the file has to have both ids.
+    """
+    path, properties = listing.path / FileKind.META_PROPERTIES.value, meta_properties_of(listing.path)
+    if properties is None:
+        return
+    ids = {"node.id": properties.node_id, "cluster.id": properties.cluster_id}
+    for name in (name for name, value in ids.items() if is_kraft and value is None):
+        where = Location(str(path), field=name)
+        error = FormatError(where, "SEG-LDR-005", expected="an id in KRaft", found="none")
+        yield StartProblem(error, StartEffect.REFUSES)
+    if properties.directory_id is not None:
+        number, where = directory_number(properties.directory_id), Location(str(path), field="directory.id")
+        if number is None or number < RESERVED_DIRECTORY_IDS:
+            error = FormatError(where, "SEG-LDR-005", expected="a UUID of its own", found=properties.directory_id)
+            yield StartProblem(error, _given_up(listing) if number is None else StartEffect.REFUSES)
+
+
+def directory_number(text: str) -> int | None:
+    """Return the UUID in a `directory.id` as a number; None if there is none, as Kafka's class reads it."""
+    found = UUID_TEXT.fullmatch(text)
+    return None if found is None else int.from_bytes(base64.urlsafe_b64decode(f"{found[1]}=="), "big")
 
 
 def _unsnapshotted(directory: Path) -> FormatError | None:
@@ -112,7 +155,14 @@ def without_topic_id(directory: Path) -> FormatError:
 
 def has_kraft(listing: LogDirectoryListing) -> bool:
     """Return whether a log directory is of a KRaft cluster, as far as it shows (SEG-LDR-008)."""
-    if any(entry.name.topic in METADATA_TOPICS for entry in listing.partitions):
-        return True
     properties = meta_properties_of(listing.path)
-    return properties is not None and properties.version == KRAFT_VERSION
+    return has_metadata(listing) or (properties is not None and properties.version == KRAFT_VERSION)
+
+
+def has_metadata(listing: LogDirectoryListing) -> bool:
+    """Return whether the metadata log is in a log directory."""
+    return any(entry.name.topic in METADATA_TOPICS for entry in listing.partitions)
+
+
+def _given_up(listing: LogDirectoryListing) -> StartEffect:
+    return StartEffect.REFUSES if has_metadata(listing) else StartEffect.GIVEN_UP

@@ -32,7 +32,8 @@ public final class Cluster {
         Map.entry("deleteRecords", Written::deleteRecords),
         Map.entry("configure", Written::configure),
         Map.entry("consume", Consumed::consume),
-        Map.entry("elect", Elections::elect));
+        Map.entry("elect", Elections::elect),
+        Map.entry("logDirectories", LogDirectories::opened));
 
     private Cluster() {
     }

@@ -23,7 +23,7 @@ from seglog_format.cleaning.compaction_pass import (
 from seglog_format.cleaning.compaction_rules import Pass
 from seglog_format.cleaning.settings import require_not_tiered, require_settled
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
-from seglog_format.errors import FormatError, Location, UsageError, WriteError, write_errors
+from seglog_format.errors import FormatError, Location, WriteError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.listing import CLEANED, DELETED, SWAP, list_partition
 from seglog_format.names import FileKind, segment_file_name

@@ -18,7 +18,7 @@ from seglog_format.codec.checkpoints import (
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
 )
-from seglog_format.errors import UsageError, write_errors
+from seglog_format.errors import write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.listing import DELETED, LOG_DIRECTORY_KINDS, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint

@@ -299,6 +299,18 @@ def test_what_cannot_be_read_becomes_random_and_is_listed(tmp_path: Path, capsys
     assert kinds[0] == kinds[1] != set()
 
 
+@each_of("name", ["leader-epoch-checkpoint", f"{0:020}.index", f"{0:020}.timeindex"])
+def test_a_file_that_is_too_large_is_left_out(name: str, tmp_path: Path) -> None:
+    source = tmp_path / "orders-0"
+    source.mkdir()
+    (source / f"{0:020}.log").touch()
+    with (source / name).open("wb") as file:
+        file.truncate(65 * 2**20)
+    made = anonymise(source, tmp_path / "new")
+    (left,) = made.not_understood
+    assert (left.path, left.is_missing, made.files) == (name, True, 1)
+
+
 @pytest.mark.parametrize("magic", [0, 1, 2])
 @pytest.mark.parametrize("codec", list(CompressionCodec))
 def test_positions_follow_compressed_batches(magic: int, codec: CompressionCodec, tmp_path: Path) -> None:

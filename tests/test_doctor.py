@@ -252,7 +252,7 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     short: Said("loss", "SEG-CKP-012", "a consumer", "4 offsets are missing, 5 to 8", "ls", f"{0:020}.log"),
     above_its_end: Said("loss", "SEG-RCV-007", "a consumer", "below its log start", "salvage", f"{0:020}.log"),
     with_an_index_past_the_end: Said(
-        "loss", "SEG-RCV-001", "a consumer", "5 offsets, 0 to 4, are lost", "index", f"{0:020}.log"
+        "loss", "SEG-RCV-001", "a consumer", "5 offsets, 0 to 4, are lost", "recover", f"{0:020}.log"
     ),
     damaged_below_the_recovery_point: Said("damage", "SEG-BAT-003", "a follower", "crc", "verify", f"{0:020}.log"),
     with_a_wrong_index: Said("damage", "SEG-IDX-003", "whatever reads", "entry of the log", "verify", f"{0:020}.index"),
@@ -289,6 +289,24 @@ def test_each_kind_of_statement(
     assert one["next"] in text
     monkeypatch.chdir(path)
     assert [each["what"] for each in said(capsys, ".", status=FINDINGS)] == [each["what"] for each in found]
+
+
+def out_of_order(root: Path) -> Path:
+    files = {"0.log": entry(0, 5) + entry(5, 5) + entry(3, 2), "0.index": b"", "0.timeindex": b""}
+    return make(root, files, clean=True)
+
+
+@each_of("made", [with_an_index_past_the_end, out_of_order], ids=lambda made: made.__name__)
+def test_the_next_step_lets_a_broker_reach_the_end_of_a_log(
+    made: Callable[[Path], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(tmp_path)
+    (one,) = (each for each in said(capsys, path, status=FINDINGS) if "SEG-RCV-001" in each["requirements"])
+    assert run(["recover", "--json", str(path)]) == FINDINGS
+    (lost,) = json.loads(capsys.readouterr().out)["lost"]
+    assert {name: lost[name] for name in one["offsets"]} == one["offsets"]
+    assert run(shlex.split(one["next"])[1:]) in {DONE, FINDINGS}
+    assert said(capsys, path, status=DONE) == []
 
 
 def in_need_of_a_split(root: Path) -> Path:

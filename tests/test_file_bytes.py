@@ -496,3 +496,5 @@ def test_a_limit_is_not_passed_by_what_is_as_large(tmp_path: Path) -> None:
     assert len(read_whole(sparse(tmp_path / WHOLE[-1], MAX_WHOLE_SIZE))) == MAX_WHOLE_SIZE
     for name, most in MAX_TEXT_SIZES.items():
         assert len(read_whole(sparse(tmp_path / name, most))) == most
+        (tmp_path / name).write_text("\n" * most)
+        assert [len(line["text"]) for line in lines_of(tmp_path / name) if line["type"] == "text"] == [most]

@@ -18,8 +18,9 @@ from helpers.messages import message, wrapper
 from helpers.support import REPOSITORY
 from helpers.walking import each_of
 
-from seglog_format import open_partition
+from seglog_format import LogConfig, PartitionWriter, compact, open_partition, retain
 from seglog_format.cli.main import run
+from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -379,6 +380,24 @@ def test_a_recovery_ends_although_the_log_ends_below_its_last_base_offset(tmp_pa
     for _ in range(2):
         assert lines_of(["recover", "--write", str(path)], capsys)[0] == FOUND
         assert [each.name for each in path.glob("*.snapshot")] == [numbered("9.snapshot")]
+
+
+WRITING: Mapping[str, Callable[[Path], object]] = {
+    "retain": lambda path: retain(path, LogConfig(retention_ms=1)).apply(),
+    "compact": lambda path: compact(path, LogConfig(cleanup_policy=frozenset({"compact"}))).apply(),
+    "append": lambda path: PartitionWriter(path).close(),
+}
+
+
+@each_of("name", WRITING)
+def test_nothing_is_written_beside_a_stale_index_of_a_lost_log(name: str, tmp_path: Path) -> None:
+    files = {"0.log": entry(0, 5), "5.index": struct.pack(">ii", 4, 100), "5.timeindex": b""}
+    path = make(tmp_path, files, clean=True)
+    with pytest.raises(UsageError, match=r"recover the directory first"):
+        WRITING[name](path)
+    assert {each.name for each in path.iterdir()} == {numbered(each) for each in files}
+    assert run(["recover", "--write", str(path)]) == FOUND
+    WRITING[name](path)
 
 
 REPLICAS: Mapping[str, tuple[dict[str, bytes], dict[str, bytes]]] = {

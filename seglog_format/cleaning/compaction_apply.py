@@ -21,9 +21,9 @@ from seglog_format.cleaning.compaction_pass import (
     transactions_of,
 )
 from seglog_format.cleaning.compaction_rules import Pass
-from seglog_format.cleaning.settings import require_not_tiered
+from seglog_format.cleaning.settings import require_not_tiered, require_settled
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
-from seglog_format.errors import FormatError, Location, UsageError, WriteError, write_errors
+from seglog_format.errors import FormatError, Location, WriteError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.listing import CLEANED, DELETED, SWAP, list_partition
 from seglog_format.names import FileKind, segment_file_name
@@ -363,7 +363,7 @@ def _opened(
     """Open a partition and plan its compaction."""
     directory = directory or log_directory_above(path)
     listing = list_partition(path)
-    _check_settled(listing)
+    require_settled(listing)
     require_not_tiered(config, listing, directory)
     key = listing.topic_partition
     with opened_segments(listing) as segments:
@@ -387,17 +387,6 @@ def _opened(
         generation = config.generation
         settings = IndexSettings(config.index_interval_bytes, generation.indexed_offset, generation.has_time_index)
         yield _Work(listing, segments, plan, rules, settings, LogState(transactions, stable, {}))
-
-
-def _check_settled(listing: PartitionListing) -> None:
-    """Refuse a directory with files of an interrupted operation: they would be mixed with those of a new one."""
-    left = [file.path.name for file in listing.files if file.name.suffix in {CLEANED, SWAP}]
-    unusual = [file.path.name for file in listing.files if not file.name.is_canonical and not file.name.suffix]
-    if left or unusual or not listing.segments:
-        found = left or unusual
-        reason = f"{found[0]} is left over from an interrupted operation" if found else "there is no segment"
-        msg = f"{listing.path}: {reason}: recover the directory first"
-        raise UsageError(msg)
 
 
 def _checkpoint_steps(

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog_format.cleaning.retention import RetainedSegment, is_copied, plan_retention
-from seglog_format.cleaning.settings import tiered_or_not
+from seglog_format.cleaning.settings import require_settled, tiered_or_not
 from seglog_format.codec.checkpoints import (
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
 )
-from seglog_format.errors import UsageError, write_errors
+from seglog_format.errors import write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
-from seglog_format.log.listing import CLEANED, DELETED, LOG_DIRECTORY_KINDS, SWAP, list_partition
+from seglog_format.log.listing import DELETED, LOG_DIRECTORY_KINDS, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.record_model import CheckpointedOffset
@@ -168,12 +168,9 @@ def prepare_retention(
     """
     directory = directory or log_directory_above(path)
     listing = list_partition(path)
-    _require_settled(listing)
+    require_settled(listing)
     with raised_refusals(), opened_segments(listing) as segments:
         rows = [retained_segment(segment) for segment in segments]
-    if not rows:
-        msg = f"{listing.path}: there is no segment"
-        raise UsageError(msg)
     key, end = listing.topic_partition, rows[-1].next_offset
     config = tiered_or_not(config, listing, directory)
     start = _log_start_offset(listing, directory, is_tiered=bool(config.remote_storage_enable))
@@ -195,14 +192,6 @@ def _log_start_offset(listing: PartitionListing, directory: LogDirectory, *, is_
     """Return the log start offset as a broker loads it: only a tiered log may begin below its first segment."""
     start = directory.log_start_offsets.get(listing.topic_partition, 0)
     return start if is_tiered else max(start, listing.base_offsets[0])
-
-
-def _require_settled(listing: PartitionListing) -> None:
-    """Refuse a directory that needs recovery: with files of an interrupted replacement, or with unusual names."""
-    for file in listing.files:
-        if file.name.suffix in {SWAP, CLEANED} or (not file.name.suffix and not file.name.is_canonical):
-            msg = f"{file.path} is left over from an interrupted operation: recover the directory first"
-            raise UsageError(msg)
 
 
 def retained_segment(segment: LogSegment) -> RetainedSegment:

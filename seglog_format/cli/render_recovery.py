@@ -58,6 +58,7 @@ def _changes(recovery: PreparedRecovery, *, is_written: bool) -> Iterator[str]:
 def losses_text(losses: Losses, *, is_written: bool) -> Iterator[str]:
     """Yield which offsets cannot be read after a recovery, and which could not before."""
     yield from _lost_text(f"  {'lost' if is_written else 'to be lost, with --write'}:", losses.removed)
+    yield from _lost_text("  to be lost when a broker starts, without --full-scan:", losses.unreached)
     yield from _lost_text("  hidden, before and after:", losses.hidden)
     if losses.missing:
         yield "  missing already:"

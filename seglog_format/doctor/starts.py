@@ -223,7 +223,7 @@ def _unreached(path: Path, losses: Losses) -> Iterator[Statement]:
     for one in losses.lost:
         if one.reason is LossReason.UNREACHED:
             what = f"a broker that starts appends at {one.missing.first_offset}; {one.missing.span}, are lost"
-            where, step = Location(str(path / one.file)), typed("index", "--rebuild", "--write", path)
+            where, step = Location(str(path / one.file)), typed("recover", "--full-scan", "--write", path)
             yield Statement(Kind.LOSS, what, where, ("SEG-RCV-001",), READERS, step, one.missing)
 
 

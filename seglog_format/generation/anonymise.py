@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from bisect import bisect_right
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,7 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.codec.framing import frame_at
 from seglog_format.codec.side_files import decode_producer_snapshot, encode_producer_snapshot
-from seglog_format.errors import FormatError, UnreadableError, UsageError
+from seglog_format.errors import FormatError, RefusedError, UnreadableError, UsageError
 from seglog_format.generation.anonymous_entries import (
     NOWHERE,
     PLAUSIBLE,
@@ -327,6 +328,14 @@ class _Copy:
     def _leave_out(self, path: str, problem: str) -> None:
         self.not_understood.append(NotUnderstood(path, 0, 0, problem, is_missing=True))
 
+    @contextmanager
+    def _left_out_if_large(self, path: str) -> Iterator[None]:
+        """Leave out a file that is too large to be read whole."""
+        try:
+            yield
+        except RefusedError as error:
+            self._leave_out(path, f"{error.found} bytes: {error.requirements[0]}")
+
     def _directory(self, source: Path, below: str, topic: str) -> list[Path]:
         """Copy the files of a directory; return the directories in it."""
         if below:
@@ -362,7 +371,8 @@ class _Copy:
             self._log(source, names, below + name, topic if parsed.kind is FileKind.LOG else METADATA_TOPIC)
         elif parsed.kind is not FileKind.OFFSET_INDEX or name.replace(INDEX, LOG, 1) not in names:
             # an offset index is written with its log, whose positions it holds
-            self._write(below + name, self._replaced(parsed.kind, read_file(LOCAL, source), below + name))
+            with self._left_out_if_large(below + name):
+                self._write(below + name, self._replaced(parsed.kind, read_file(LOCAL, source), below + name))
 
     def _write(self, path: str, data: bytes) -> None:
         write_new_file(self._target, path, [data])
@@ -388,7 +398,8 @@ class _Copy:
         self.files += 1
         index = source.name.replace(LOG, INDEX, 1)
         if index != source.name and index in names:
-            self._write(path.replace(LOG, INDEX, 1), moved.index(read_file(LOCAL, source.with_name(index))))
+            with self._left_out_if_large(path.replace(LOG, INDEX, 1)):
+                self._write(path.replace(LOG, INDEX, 1), moved.index(read_file(LOCAL, source.with_name(index))))
 
     def _entries(self, source: Path, path: str, replacer: EntryReplacer, moved: MovedPositions) -> Iterator[bytes]:
         position = 0

@@ -11,7 +11,7 @@ from seglog_format.lines.sources import SourceKind
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.storage.byte_source import source_of
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_beyond, refuse_whole
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, max_text_size, refuse_beyond, refuse_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from seglog_format.record_model import ProducerStateEntry
     from seglog_format.storage.byte_source import Readable
 
-MAX_TEXT_SIZE: Final = 1 << 20
 """Maximum bytes of a file of unknown kind whose content is shown."""
 
 
@@ -130,7 +129,7 @@ def text_lines(source: Source, data: Readable, _long_over: int | None = None) ->
     """Yield the content of a small UTF-8 text file; nothing for other files."""
     stored = source_of(data)
     refuse_whole(stored.size, source.name)
-    if stored.size > MAX_TEXT_SIZE:
+    if stored.size > max_text_size(source.name):
         return
     try:
         text = bytes(stored.view(0, stored.size)).decode()

@@ -68,7 +68,12 @@ class Losses:
     @property
     def removed(self) -> tuple[LostOffsets, ...]:
         """The offsets that the recovery removes."""
-        return tuple(one for one in self.lost if one.reason is not LossReason.HIDDEN)
+        return tuple(one for one in self.lost if one.reason not in {LossReason.HIDDEN, LossReason.UNREACHED})
+
+    @property
+    def unreached(self) -> tuple[LostOffsets, ...]:
+        """The offsets that are lost when a broker starts after the recovery."""
+        return tuple(one for one in self.lost if one.reason is LossReason.UNREACHED)
 
     @property
     def hidden(self) -> tuple[LostOffsets, ...]:
@@ -95,8 +100,7 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     watch = watch_over(listing)
     kept = KeptOffsets(listing, plan)
     gone = kept.lost((*_replaced(listing), *_cut_or_dropped(listing, plan), *kept.hidden()))
-    # where a segment was scanned, the last one was: above its end is what a running broker has appended since
-    lost = (*gone, *(() if plan.scanned else kept.unreached(plan.log_end_offset)))
+    lost = (*gone, *kept.unreached(plan))
     found = watch.gaps({base: base for base in listing.base_offsets})
     gaps = [gap for gap in found if gap.is_loss]  # a recovery does not touch those
     missing = tuple(gap for gap in gaps if not _is_among(gap.missing, lost))
@@ -143,10 +147,16 @@ class KeptOffsets:
             if end > following:
                 yield LostOffsets(files.log.name, MissingOffsets(following, end), LossReason.HIDDEN)
 
-    def unreached(self, log_end_offset: int) -> Iterator[LostOffsets]:
-        """Yield the offsets of the last log above its end, which a recovery that does not scan it finds too early."""
-        if self._segments and (end := self._next_offset(len(self._segments) - 1)) > log_end_offset:
-            yield LostOffsets(self._segments[-1].log.name, MissingOffsets(log_end_offset, end), LossReason.UNREACHED)
+    def unreached(self, plan: RecoveryPlan) -> Iterator[LostOffsets]:
+        """Yield the offsets of the last log above its end, which a recovery that does not scan it finds too early.
+
+        Above the end of a log that was scanned is what a running broker has appended since.
+        """
+        if not self._segments or self._base_offsets[-1] in plan.scanned:
+            return
+        start, end = plan.log_end_offset, self._next_offset(len(self._segments) - 1)
+        if end > start:
+            yield LostOffsets(self._segments[-1].log.name, MissingOffsets(start, end), LossReason.UNREACHED)
 
     def lost(self, candidates: Iterable[LostOffsets]) -> Iterator[LostOffsets]:
         """Yield the parts of lost offsets that no segment holds, by ascending offset within each file."""

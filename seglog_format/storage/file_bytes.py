@@ -260,6 +260,11 @@ def refuse_beyond(max_size: int, size: int, name: str) -> None:
         raise RefusedError(Location(name), "SEG-PDR-020", expected=f"at most {max_size:,} bytes", found=f"{size:,}")
 
 
+def max_text_size(name: str) -> int:
+    """Return the maximum size of a text file that is shown: that of its name, or 1 MiB."""
+    return MAX_TEXT_SIZES.get(os.path.basename(name), 2**20)  # noqa: PTH119 - no path
+
+
 def refuse_whole(size: int, name: str) -> None:
     """Refuse a file that is too large to be decoded whole, and record that for commands that do without the file.
 

@@ -14,7 +14,7 @@ from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.index_file import OffsetIndex, TimeIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot, newest_readable_snapshot
 from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, TimestampOffset
-from seglog_format.names import FileKind, parse_file_name, parse_partition_directory, segment_file_name
+from seglog_format.names import INDEX_KINDS, FileKind, parse_file_name, parse_partition_directory, segment_file_name
 from seglog_format.state.leader_epochs import EpochRises, LeaderEpochs
 from seglog_format.state.producer_state import ProducerStates, states_of
 from seglog_format.storage.byte_source import MemoryBytes
@@ -184,16 +184,17 @@ def _base_offsets(files: Files, directory: Path) -> tuple[int, ...]:
     Raises:
         UsageError: the directory needs recovery first.
     """
-    found = []
-    for name in files.names(directory):
-        meaning = parse_file_name(name)
-        if name.endswith(tuple(LEFTOVERS)):
-            files.remove(directory / name)
-        elif meaning is not None and (meaning.suffix or not meaning.is_canonical):
+    names = files.names(directory)
+    leftovers = [name for name in names if name.endswith(tuple(LEFTOVERS))]
+    known = {name: meaning for name in names if name not in leftovers and (meaning := parse_file_name(name))}
+    found = {meaning.base_offset for meaning in known.values() if meaning.kind is FileKind.LOG and not meaning.suffix}
+    for name, meaning in known.items():
+        is_orphan = meaning.kind in INDEX_KINDS and meaning.base_offset not in found
+        if meaning.suffix or not meaning.is_canonical or is_orphan:
             msg = f"{directory / name} is left over from an interrupted operation: recover the directory first"
             raise UsageError(msg)
-        elif meaning is not None and meaning.kind is FileKind.LOG:
-            found.append(meaning.base_offset)
+    for name in leftovers:
+        files.remove(directory / name)
     return tuple(sorted(found))
 
 

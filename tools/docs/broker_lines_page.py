@@ -18,7 +18,8 @@ INTRODUCTION: Final = """\
 <!-- Made by make docs from seglog_format/cli/broker_lines.toml. -->
 
 Lines of a broker's own log about its files, what each means, and the command that shows more. The words are constants
-or names of Kafka's classes; the last column lists the releases whose classes hold one of them, among {releases}.
+or names of Kafka's classes, or what the operating system says; the last column lists the releases whose classes hold
+one of them, among {releases}.
 `seglog explain 'TEXT OF A LINE'` finds a line here.
 
 | the broker logs | it means | run | in |
@@ -39,4 +40,5 @@ def pages() -> dict[str, str]:
 
 def _releases(words: Iterable[str], lines: Mapping[str, Mapping[str, object]]) -> str:
     wanted = set(words)
-    return ", ".join(release for release, known in lines.items() if wanted & known.keys())
+    found = ", ".join(release for release, known in lines.items() if wanted & known.keys())
+    return found or "the operating system"

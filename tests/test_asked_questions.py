@@ -14,8 +14,7 @@ from helpers.walking import each_of
 
 from proofs.unpacking import unpack_archive
 from seglog_format import PartitionWriter, new_record, open_partition
-from seglog_format.cli.exit_status import DONE, FINDINGS
-from seglog_format.cli.main import run
+from seglog_format.cli.main import DONE, FINDINGS, run
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.tier.local_metadata import LocalMetadataTopic
 from seglog_format.tier.segments import SegmentState

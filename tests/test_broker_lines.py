@@ -12,9 +12,8 @@ import click
 from helpers.support import REPOSITORY
 from helpers.walking import each_of
 
-from seglog_format.cli.exit_status import DONE, USAGE
 from seglog_format.cli.explain import broker_lines
-from seglog_format.cli.main import run, seglog
+from seglog_format.cli.main import DONE, USAGE, run, seglog
 from tools.docs import broker_lines_page
 
 if TYPE_CHECKING:

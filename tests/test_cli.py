@@ -23,8 +23,7 @@ from helpers.made_partitions import entry
 from helpers.support import REPOSITORY, bundled, vector
 
 from seglog_format.cli import render_ls
-from seglog_format.cli.main import COMMANDS, run, seglog
-from seglog_format.cli.version import VERSION
+from seglog_format.cli.main import COMMANDS, VERSION, run, seglog
 from seglog_format.log.entry_table import EntryTable
 from seglog_format.log.partition import open_partition
 

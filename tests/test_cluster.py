@@ -17,8 +17,8 @@ from proofs.cluster_images import bundled, differences, made_steps, real_histori
 from proofs.kafka.metadata_histories import made_history
 from proofs.kafka.oracle import CLUSTERS, TOOL_CHAIN, Oracle, OracleError
 from seglog_format import build_batch, build_end_marker, new_record, open_cluster, open_partition
+from seglog_format.cli.cluster import cluster_text
 from seglog_format.cli.main import run
-from seglog_format.cli.render_cluster import cluster_text
 from seglog_format.cluster.cluster import CoordinatorState, decided_records
 from seglog_format.cluster.image import ConfigResource, MetadataImage
 from seglog_format.cluster.lines import image_lines, transaction_line

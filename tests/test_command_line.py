@@ -24,9 +24,8 @@ from click.testing import CliRunner
 from helpers.support import FIXTURES, bundled
 from helpers.walking import each_of
 
-from seglog_format.cli import output, progress
-from seglog_format.cli.exit_status import FINDINGS, NOT_WRITTEN, USAGE
-from seglog_format.cli.main import EXTRAS, run, seglog
+from seglog_format.cli import output
+from seglog_format.cli.main import EXTRAS, FINDINGS, NOT_WRITTEN, USAGE, run, seglog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -270,7 +269,7 @@ class Terminal(io.StringIO):
 def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Provide what is written to a standard error that is a terminal."""
     stream = Terminal()
-    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))
+    monkeypatch.setattr(output, "sys", SimpleNamespace(stderr=stream))
     return stream.written
 
 
@@ -285,7 +284,7 @@ class Clock:
 
 def test_progress_estimates_only_when_it_can(terminal: list[str]) -> None:
     clock = Clock()
-    shown = progress.Progress("Verifying", 1000, clock=clock)
+    shown = output.Progress("Verifying", 1000, clock=clock)
     shown.update(1)
     assert terminal == []
     clock.now = 1.0
@@ -307,21 +306,21 @@ def test_progress_estimates_only_when_it_can(terminal: list[str]) -> None:
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")])
 def test_durations(seconds: float, text: str) -> None:
-    assert progress.duration_text(seconds) == text
+    assert output.duration_text(seconds) == text
 
 
 def test_the_line_is_erased_before_output(capsys: pytest.CaptureFixture[str], terminal: list[str]) -> None:
     from seglog_format.cli.output import write_text
 
-    with progress.progress("Reading", 10) as advance:
-        progress._running[0]._begun -= 1
-        progress._running[0]._drawn -= 1
+    with output.progress("Reading", 10) as advance:
+        output._running[0]._begun -= 1
+        output._running[0]._drawn -= 1
         advance(5)
         assert "Reading" in terminal[-1]
         write_text("a line")
-        assert terminal[-1] == progress.ERASE
+        assert terminal[-1] == output.ERASE
     assert capsys.readouterr().out == "a line\n"
-    assert progress.interrupted_text() == "interrupted"
+    assert output.interrupted_text() == "interrupted"
 
 
 def test_ctrl_c_says_how_far_the_work_was(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -337,7 +336,7 @@ def test_ctrl_c_says_how_far_the_work_was(monkeypatch: pytest.MonkeyPatch, capsy
 def test_progress_is_drawn_on_a_terminal_that_shows_the_output(tmp_path: Path) -> None:
     (partition,) = (path.parent for path in bundled("4.3.0/one").rglob("00000000000000000000.log"))
     script = (
-        "import sys; from seglog_format.cli import progress; progress.FIRST_SECONDS = progress.REDRAW_SECONDS = 0.0\n"
+        "import sys; from seglog_format.cli import output; output.FIRST_SECONDS = output.REDRAW_SECONDS = 0.0\n"
         f"from seglog_format.cli.main import run; sys.exit(run(['verify', {str(partition)!r}]))"
     )
     ours, theirs = pty.openpty()
@@ -347,7 +346,7 @@ def test_progress_is_drawn_on_a_terminal_that_shows_the_output(tmp_path: Path) -
     shown = os.read(ours, 1 << 16).decode()
     os.close(ours)
     assert "Verifying [" in shown
-    assert shown.rpartition(progress.ERASE)[2].strip().startswith("no problems found (")
+    assert shown.rpartition(output.ERASE)[2].strip().startswith("no problems found (")
 
 
 # Colours, and what else commands take

@@ -17,7 +17,7 @@ from seglog_conformance.language_files import LANGUAGES, MOST, OPS, LanguageFile
 from seglog_conformance.reference import decode as reference_decode
 from seglog_conformance.verdicts import Verdict
 
-from seglog_format.cli.conform_export import LANGUAGES as OFFERED
+from seglog_format.cli.conform_options import LANGUAGES as OFFERED
 from seglog_format.cli.main import seglog
 from seglog_format.errors import UsageError
 

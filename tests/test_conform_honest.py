@@ -24,7 +24,7 @@ from seglog_conformance.twins import twin
 from seglog_conformance.verdicts import FINE, Result, Verdict
 
 from seglog_format.cli.conform import command
-from seglog_format.cli.exit_status import FINDINGS
+from seglog_format.cli.main import FINDINGS
 from seglog_format.codec.checksum import crc32c
 
 if TYPE_CHECKING:

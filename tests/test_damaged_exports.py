@@ -12,8 +12,7 @@ from helpers.exported import make_log, offsets_of
 from helpers.support import bundled
 
 from seglog_format import export, salvage
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
-from seglog_format.cli.main import run
+from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, run
 from seglog_format.errors import CorruptRecordError
 from seglog_format.tables.progress import ChangeKind
 

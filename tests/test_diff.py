@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers.made_partitions import entry
 
-from seglog_format.cli.exit_status import FINDINGS, UNREADABLE
-from seglog_format.cli.main import run
+from seglog_format.cli.main import FINDINGS, UNREADABLE, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,7 @@ from helpers.walking import each_of
 
 from proofs.unpacking import unpack_archive
 from seglog_format import open_partition
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
-from seglog_format.cli.main import run
+from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, USAGE, run
 from seglog_format.codec import checkpoints
 from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.doctor import starts

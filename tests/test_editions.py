@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from helpers.support import REPOSITORY
 from helpers.walking import each_of
 
-from seglog_format.cli import editions as module
-from seglog_format.cli.editions import (
+from seglog_format.cli import explain as module
+from seglog_format.cli.explain import (
     changed_marks,
     editions,
     recorded,

@@ -11,9 +11,7 @@ import pytest
 from helpers.support import REPOSITORY
 from helpers.walking import each_of
 
-from seglog_format.cli.exit_status import USAGE
-from seglog_format.cli.familiar import DUMP_LOG_OPTIONS, WORDS
-from seglog_format.cli.main import COMMANDS, run, seglog
+from seglog_format.cli.main import COMMANDS, DUMP_LOG_OPTIONS, USAGE, WORDS, run, seglog
 
 WITNESS: Final = json.loads((REPOSITORY / "fixtures/witnesses/dump_log_options.json").read_text("utf-8"))
 PAGE: Final = REPOSITORY / "docs/how-to/come-from-kafka-dump-log.md"

@@ -18,8 +18,7 @@ from helpers.walking import each_of
 
 from proofs.unpacking import unpack_archive
 from seglog_format import Engine, open_partition, open_tier, walk
-from seglog_format.cli.exit_status import DONE, FINDINGS, NOT_WRITTEN, UNREADABLE, USAGE
-from seglog_format.cli.main import run
+from seglog_format.cli.main import DONE, FINDINGS, NOT_WRITTEN, UNREADABLE, USAGE, run
 from seglog_format.codec.decode import decode_frame
 from seglog_format.doctor import find as search
 from seglog_format.doctor.find import found_in

@@ -17,8 +17,7 @@ from helpers.made_partitions import entry
 from helpers.support import vector
 from helpers.walking import each_of
 
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
-from seglog_format.cli.main import run
+from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, USAGE, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,7 @@ from helpers.made_partitions import checkpoint, entry, make, numbered
 from helpers.support import bundled
 
 from seglog_format import open_log_directory, open_partition
-from seglog_format.cli.exit_status import FINDINGS, USAGE
-from seglog_format.cli.main import run
+from seglog_format.cli.main import FINDINGS, USAGE, run
 from seglog_format.errors import MissingOffsetsWarning
 
 if TYPE_CHECKING:

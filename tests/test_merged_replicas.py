@@ -14,8 +14,7 @@ from helpers.support import bundled
 from helpers.walking import each_of
 
 from seglog_format import resurrect, verify, walk
-from seglog_format.cli.exit_status import DONE, FINDINGS, USAGE
-from seglog_format.cli.main import run
+from seglog_format.cli.main import DONE, FINDINGS, USAGE, run
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:

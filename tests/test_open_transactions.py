@@ -10,8 +10,7 @@ import pytest
 from helpers.made_partitions import control, entry, transactional
 from helpers.support import bundled
 
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
-from seglog_format.cli.main import run
+from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, USAGE, run
 
 if TYPE_CHECKING:
     from pathlib import Path

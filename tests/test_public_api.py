@@ -17,7 +17,7 @@ from helpers.walking import each_of
 
 import seglog_format
 from seglog_format import errors, spark, strategies, types
-from seglog_format.cli.version import VERSION
+from seglog_format.cli.main import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

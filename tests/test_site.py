@@ -19,8 +19,7 @@ from helpers import node_tools
 from helpers.node_support import need_browser, serving
 from helpers.support import REPOSITORY
 
-from seglog_format.cli.editions import editions, rules_of
-from seglog_format.cli.explain import trace_of
+from seglog_format.cli.explain import editions, rules_of, trace_of
 from seglog_format.cli.structures import structures
 from seglog_format.field_names import kafka_name
 from seglog_format.requirements import requirements

@@ -33,7 +33,7 @@ from seglog_format import (
 )
 from seglog_format.cleaning.retention import RetainedSegment, RetentionLimits, plan_retention
 from seglog_format.cleaning.settings import NEVER_TIERED
-from seglog_format.cli import topic_settings as topic_settings_module
+from seglog_format.cli import retain as topic_settings_module
 from seglog_format.cluster.image import ConfigResource, MetadataImage, TopicImage
 from seglog_format.errors import UsageError
 from seglog_format.log.remote_store import RemoteCopies

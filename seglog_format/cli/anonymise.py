@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seglog_format.cli.exit_status import FINDINGS
+from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH, json_option, path_argument
 from seglog_format.cli.output import write_json, write_text
 

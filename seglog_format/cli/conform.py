@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.conform_crash import crash
-from seglog_format.cli.conform_export import export
 from seglog_format.cli.conform_options import (
     BUILD_HELP,
     builder_of,
     case_options,
     chosen,
+    crash,
+    cross,
+    differential,
+    export,
+    generate,
     one_wanted,
     testee_options,
     wanted,
 )
-from seglog_format.cli.conform_search import cross, differential, generate
-from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.explain import normalized
+from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH, epilog_of
-from seglog_format.cli.output import diagnose, printable, write_json, write_text
-from seglog_format.cli.progress import progress
+from seglog_format.cli.output import diagnose, printable, progress, write_json, write_text
 from seglog_format.errors import UsageError, write_errors
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from seglog_conformance.verdicts import Result
 
 
-# -- ``seglog conform new``: a new adapter from a template ------------------------------------------------------------
+# -- ``seglog conform new``: a new adapter from a template -------------------------------------------------------------
 
 
 LANGUAGES = ("go", "java", "javascript", "python", "rust")
@@ -73,7 +74,7 @@ def new(language: str, directory: Path) -> None:
     diagnose(f"then: seglog conform smoke --adapter {directory}")
 
 
-# -- ``seglog conform report-issue``: a report about one cause, ready to be filed with the maintainers of a library ---
+# -- ``seglog conform report-issue``: a report about one cause, ready to be filed with the maintainers of a library ----
 
 
 @click.command("report-issue", epilog=epilog_of("conform report-issue"))

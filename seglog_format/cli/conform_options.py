@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.options import PATH
+from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.options import PATH, epilog_of
+from seglog_format.cli.output import diagnose, printable, progress, write_json, write_text
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from seglog_conformance.cases import Case
+    from seglog_conformance.crash.run import Failure
+    from seglog_conformance.judging import Examiner
+    from seglog_conformance.known import KnownFailures
     from seglog_conformance.registry import Adapter, Builder, Listed
+    from seglog_conformance.search import Found
+
+    from seglog_format.cli.explain import Edition
+
 
 TESTEE_HELP: Final = (
     "A testee; may be repeated. Without --testee and --adapter, all commands but smoke ask every testee, and build the"
@@ -128,3 +139,351 @@ def _no_family(text: str, cases: Sequence[Case]) -> str:
     alike = get_close_matches(text, names)
     suggestion = f"is it {' or '.join(alike)}?" if alike else f"the families are {', '.join(names)}"
     return f"no family {text!r}; {suggestion}"
+
+
+# -- ``seglog conform generate``, ``differential`` and ``cross``: tests beyond fixed cases -----------------------------
+
+
+def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how much to generate."""
+    options = (
+        click.option(
+            "--examples", type=click.IntRange(min=1), default=200, show_default=True, help="Examples in each round."
+        ),
+        click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first round."),
+        click.option(
+            "--most", type=click.IntRange(min=1), default=5, show_default=True, help="Findings after which to stop."
+        ),
+        click.option("--mutate", is_flag=True, help="Change the bytes: a field, a byte of the records, the end."),
+        click.option("-o", "--output", type=PATH, help="Write the findings to this file, as cases."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.command(epilog=epilog_of("conform generate"))
+@testee_options
+@search_options
+def generate(**options: Any) -> int:  # noqa: ANN401 - click's values
+    """Generate partitions, ask testees about them, and shrink each input with a wrong answer to the smallest one.
+
+    Partitions have every magic, and indexes as brokers of different versions write them. The operations are decode,
+    encode, index, lookup, read and recover, as far as a testee supports them. With --mutate, the bytes of logs are
+    changed in named ways before they are decoded. Each kind of finding is reported once. The exit status is 1 when
+    there are findings.
+    """
+    from seglog_conformance.generated import asked_of_log, logs
+    from seglog_conformance.partitions import asked_of_partition, partitions
+    from seglog_conformance.search import Search, wrong_verdict
+
+    found = []
+    with _examiners(options) as examiners:
+        for examiner in examiners:
+            search = Search(
+                wrong_verdict(examiner.examine),
+                logs(is_mutated=True) if options["mutate"] else partitions(),
+                asked_of_log if options["mutate"] else asked_of_partition,
+                examples=options["examples"],
+                seed=options["seed"],
+                most=options["most"],
+                name=examiner.testee.name,
+            )
+            new = search.run()
+            write_text(f"{examiner.testee.name}: {search.tried} cases, {len(new)} findings")
+            found += _print_found(new)
+    return _write_found(found, options["output"])
+
+
+@click.command(epilog=epilog_of("conform differential"))
+@testee_options
+@case_options
+@search_options
+@click.option("--generated", is_flag=True, help="Generate cases instead of asking those of the suite.")
+def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
+    """Send the same bytes to several testees and report the groups that disagree, without any expected answer.
+
+    The comparison covers what all of them return: records with offset, timestamp, key and value, and headers as far as
+    possible. Testees that lack what a case needs are left out of it. The exit status is 1 when some disagree.
+    """
+    from seglog_conformance.differential import Panel, disagreements
+    from seglog_conformance.generated import asked_of_log, logs
+    from seglog_conformance.search import Search
+
+    with _examiners(options) as examiners:
+        if len(examiners) < 2:  # noqa: PLR2004 - it takes two to disagree
+            msg = "a comparison needs at least two testees"
+            raise UsageError(msg)
+        panel = Panel(examiners)
+        if options["generated"] or options["mutate"]:
+            search = Search(
+                panel.wrong(),
+                logs(is_mutated=options["mutate"]),
+                asked_of_log,
+                examples=options["examples"],
+                seed=options["seed"],
+                most=options["most"],
+                name="differential",
+            )
+            return _write_found(_print_found(search.run()), options["output"])
+        cases, _ = chosen(options["patterns"], options["families"], options["case_paths"])
+        found = disagreements(panel, cases)
+    for case, difference, details in found:
+        write_text(printable(f"{case.id}: {difference}"))
+        for detail in details:
+            write_text(printable(f"      {detail}"))
+    write_text(f"{len(cases)} cases, {len(found)} disagreements")
+    return FINDINGS if found else 0
+
+
+@click.command(epilog=epilog_of("conform cross"))
+@testee_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+def cross(*, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's values
+    """Let each testee that encodes write the batches of the suite, and each that decodes read them.
+
+    A row is a producer, a column a consumer. Each cell counts the logs that the consumer reads correctly, of those that
+    the producer wrote and the consumer supports. The exit status is 1 when a log is read wrongly.
+    """
+    from seglog_conformance.cases import load_cases
+    from seglog_conformance.cross import cross as pairs_of
+    from seglog_conformance.report_table import console, cross_lines, cross_table
+
+    with _examiners(options) as examiners:
+        pairs = list(pairs_of(examiners, load_cases()))
+    if as_json:
+        for pair in pairs:
+            counts = {str(verdict): count for verdict, count in pair.counts.items()}
+            names = {"producer": pair.producer, "consumer": pair.consumer}
+            write_json({"type": "pair", **names, "verdicts": counts, "failures": [one.case for one in pair.failures]})
+    else:
+        console(len({pair.consumer for pair in pairs})).print(cross_table(pairs))
+        for line in cross_lines(pairs):
+            write_text(printable(line))
+    return FINDINGS if any(pair.failures for pair in pairs) else 0
+
+
+@contextmanager
+def _examiners(options: dict[str, Any]) -> Iterator[list[Examiner]]:
+    """Start the selected testees; those that do not start are named and left out."""
+    from seglog_conformance.judging import Examiner
+    from seglog_conformance.registry import AdapterError
+    from seglog_conformance.testee import StartError
+
+    builder = builder_of(options)
+    with ExitStack() as stack:
+        examiners = []
+        for listed in wanted(options["testees"], options["directories"], options["version"]):
+            try:
+                testee = builder.testee(listed)
+                extra = listed.adapter.extra_memory if listed.adapter else 0
+                examiner = Examiner(testee, extra_growth=extra)
+                stack.callback(examiner.close)
+                examiner.start()
+            except (AdapterError, StartError) as error:
+                diagnose(f"{listed.label}: {error}")
+                continue
+            examiners.append(examiner)
+        yield examiners
+
+
+def _print_found(found: list[Found]) -> list[Found]:
+    for one in found:
+        write_text(printable(f"  {one.reported} ({one.kind}): {one.case.id}, {one.case.input_size} bytes"))
+        for detail in one.detail[:3]:
+            write_text(printable(f"      {detail}"))
+        if "data" in one.case.stored_request:
+            write_text(f"      {one.case.stored_request['data']}")
+    return found
+
+
+def _write_found(found: list[Found], output: Path | None) -> int:
+    from seglog_conformance.generated import case_file
+
+    from seglog_format.storage.new_directory import write_report
+
+    if output is not None:
+        write_report(output, case_file([one.case for one in found]))
+    return FINDINGS if found else 0
+
+
+# -- ``seglog conform crash``: does a log survive a power cut? ---------------------------------------------------------
+
+
+@click.command(epilog=epilog_of("conform crash"))
+@testee_options
+@click.option(
+    "--profile",
+    type=click.Choice(["posix", "ext4-ordered"]),
+    default="posix",
+    show_default=True,
+    help="What the file system promises.",
+)
+@click.option(
+    "--piece",
+    type=click.Choice(["512", "4096"]),
+    default="4096",
+    show_default=True,
+    help="Bytes that a disk writes as a whole.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the first history.")
+@click.option("--states", type=click.IntRange(min=1), default=1000, show_default=True, help="States to judge, about.")
+@click.option("-o", "--output", type=PATH, help="Write a directory for each kind of failure into this one.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
+    """Judge whether a log survives a power cut.
+
+    The implementation works on a recording file system, unchanged and in a process of its own. It is then started on
+    the states of the disk that a power cut may leave at any moment, and on each has to keep what it acknowledged as
+    flushed, and to deliver nothing else. What it also does when only its process ends is not counted. Each kind of
+    failure is shrunk to the operations that have to be lost. The exit status is 1 when there are failures.
+
+    This needs Linux with /dev/fuse, the package fuse3, and pip install 'seglog-format[crash]'.
+    """
+    from seglog_conformance.crash.recording import RecordingError
+    from seglog_conformance.crash.run import Options, process_of, run, write_failure
+    from seglog_conformance.crash.workload import WorkloadError
+    from seglog_conformance.testee import StartError
+
+    wanted = one_wanted(options, "power cuts are judged for")
+    how = Options(profile=options["profile"], piece=int(options["piece"]), states=options["states"])
+    try:
+        with progress("Judging", options["states"]) as advance:
+            make = partial(process_of, wanted, builder_of(options))
+            result = run(make, options["seed"], how, states=options["states"], on_states=advance)
+    except (RecordingError, StartError, WorkloadError) as error:
+        raise UsageError(str(error)) from error
+    for number, failure in enumerate(result.failures, 1):
+        if options["output"] is not None:
+            write_failure(failure, options["output"] / f"{number}-{failure.kind.replace(' ', '-')}")
+    if options["as_json"]:
+        write_json({"counts": dict(result.counts), "failures": [_line(failure) for failure in result.failures]})
+    else:
+        for failure in result.failures:
+            write_text(printable(_text(failure)))
+        counts = result.counts
+        write_text(
+            f"{wanted.name}: {counts['states']} states of {counts['histories']} histories under {how.profile}, "
+            f"{counts['failures']} failures of {len(result.failures)} kinds"
+        )
+    return FINDINGS if result.failures else 0
+
+
+def _line(failure: Failure) -> dict[str, object]:
+    names = ("seed", "profile", "kind", "text", "cut", "lost", "early")
+    return {name: getattr(failure, name) for name in names}
+
+
+def _text(failure: Failure) -> str:
+    changes = [*(f"lost: {text}" for text in failure.lost), *(f"there early: {text}" for text in failure.early)]
+    head = f"{failure.kind}: {failure.text} (history {failure.seed}, after {failure.cut} operations, {failure.profile})"
+    return "\n  ".join([head, *changes])
+
+
+# -- ``seglog conform export``: the cases as one test file for a library's own test runner -----------------------------
+
+
+LANGUAGES: Final = ("c", "go", "java", "js", "python", "rust")
+
+
+@click.command(epilog=epilog_of("conform export"))
+@click.option("--for", "language", type=click.Choice(LANGUAGES), required=True, help="Language of the test file.")
+@click.option("--ops", default="decode", show_default=True, metavar="OPS", help="Operations: decode, encode or both.")
+@click.option(
+    "--edition", "version", default="", help="Edition of the specification; cases of newer rules are left out."
+)
+@click.option(
+    "--known",
+    metavar="NAME",
+    help="List the known failures of a bundled implementation, or those of a file NAME.toml, as `run` writes it.",
+)
+@case_options
+@click.option(
+    "-o", "--output", type=PATH, default=Path(), help="The file, or the directory for it; by default the current one."
+)
+def export(language: str, ops: str, version: str, known: str | None, output: Path, **options: Any) -> None:  # noqa: ANN401 - click's values
+    """Write one test file for the test runner of a library's own language.
+
+    It holds all MUST cases of the operations, with bytes, expected answer, reason and rules, and needs neither Python
+    nor seglog to run. Connect your library between the marks `[seglog] yours`. When the command writes the file again,
+    it keeps what is between the marks, and with --known it renews the list of known failures. A file has at most 2 MB.
+    The command prints how many cases it left out, and why.
+    """
+    from seglog_conformance.language_files import LANGUAGES as LOOKS
+    from seglog_conformance.language_files import LanguageFileError, language_file
+
+    from seglog_format.cli.explain import rules_of
+    from seglog_format.storage.new_directory import write_report
+
+    wanted = _operations(ops)
+    cases, _ = chosen(options["patterns"], options["families"], options["case_paths"], with_scale=True)
+    rules = set(rules_of(edition := _edition(version)))
+    ruled = [case for case in cases if rules.issuperset(case.requirements)]
+    path = output / LOOKS[language].file if output.is_dir() else output
+    before = _text_of(path) if path.exists() else None
+    try:
+        made = language_file(language, ruled, wanted, edition=edition.name, known=_known(known), before=before)
+    except LanguageFileError as error:
+        msg = f"{path}: {error}"
+        raise UsageError(msg) from error
+    write_report(path, made.text)
+    diagnose(f"wrote {made.count} cases to {path}" + (f", and kept its {' and '.join(made.kept)}" if made.kept else ""))
+    asked = [case for case in cases if case.op in wanted and case.level == "must"]
+    younger = sum(not rules.issuperset(case.requirements) for case in asked)
+    if younger:
+        diagnose(f"left out {younger} cases: their rules are newer than edition {edition.name}")
+    for reason, count in made.left_out.items():
+        diagnose(f"left out {count} cases: {reason}")
+    if before is None:
+        diagnose("next: connect your library between the marks [seglog] yours, and run the file")
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{path}: {error}"
+        raise UsageError(msg) from error
+
+
+def _operations(text: str) -> list[str]:
+    """Return the operations in a list with commas."""
+    from seglog_conformance.case_text import OPS
+
+    wanted = [name for name in text.split(",") if name]
+    for name in wanted or [""]:
+        if name not in OPS:
+            msg = f"no operation {name!r} for a test file: there are {' and '.join(OPS)}; the others need an adapter"
+            raise UsageError(msg)
+    return wanted
+
+
+def _edition(version: str) -> Edition:
+    from seglog_format.cli.explain import editions
+
+    for edition in editions():
+        if version in {edition.version, str(edition.number)}:
+            return edition
+    if version:
+        known = ", ".join(f"{edition.number} ({edition.version})" for edition in editions())
+        msg = f"no edition {version!r}: there are {known}"
+        raise UsageError(msg)
+    return editions()[-1]
+
+
+def _known(name: str | None) -> KnownFailures | None:
+    from seglog_conformance.known import KNOWN, read_known
+
+    if name is None:
+        return None
+    path = Path(name)
+    if path.suffix == ".toml":
+        stem, _, version = path.stem.partition("@")
+        directory = path.parent
+    else:
+        stem, _, version = name.partition("@")
+        directory = KNOWN
+    if not (directory / f"{stem}.toml").is_file() and not (directory / f"{stem}@{version}.toml").is_file():
+        msg = f"no list of known failures {directory / stem}.toml"
+        raise UsageError(msg)
+    return read_known(stem, version, directory)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
+from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import PATH, json_option, limit_option, offsets_option
 from seglog_format.cli.output import write_json, write_text
 

@@ -6,9 +6,8 @@ from bisect import bisect_right, insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from seglog_format.cli.gap_lines import gaps_of
 from seglog_format.cli.lookup_steps import opened
-from seglog_format.cli.output import count_text, printable, styled, time_text
+from seglog_format.cli.output import count_text, gaps_of, printable, styled, time_text
 from seglog_format.cli.paths import log_directory_at
 from seglog_format.cli.render_dump import value_text
 from seglog_format.cluster.merged_replicas import united

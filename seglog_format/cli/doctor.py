@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, json_option, limit_option
+from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, PassingOver
+from seglog_format.cli.options import PATH, json_option, limit_option, remote_options
 from seglog_format.cli.output import (
     count_text,
     diagnose,
@@ -20,14 +20,12 @@ from seglog_format.cli.output import (
     write_json,
     write_text,
 )
-from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.resurrect import RELEASES
-from seglog_format.cli.tier_options import remote_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.cli.options import RemoteChoice
     from seglog_format.doctor.sizes import Sizes
     from seglog_format.doctor.statements import Statement
 

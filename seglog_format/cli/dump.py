@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seglog_format.cli.exit_status import FINDINGS, UNREADABLE
-from seglog_format.cli.gap_lines import GapLines
-from seglog_format.cli.options import PATH_OR_INPUT, json_option, limit_option, offsets_option
-from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, write_json, write_text
-from seglog_format.cli.progress import progress
-from seglog_format.cli.tier_options import joined_listing, remote_options
+from seglog_format.cli.main import FINDINGS, UNREADABLE
+from seglog_format.cli.options import (
+    PATH_OR_INPUT,
+    joined_listing,
+    json_option,
+    limit_option,
+    offsets_option,
+    remote_options,
+)
+from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, GapLines, diagnose, progress, write_json, write_text
 from seglog_format.cli.unreadable import unreadable_text
 from seglog_format.log.foreign_files import UNKNOWN, foreign_at
 from seglog_format.names import DECODED_TOPICS
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.cli.options import RemoteChoice
     from seglog_format.lines import LineOptions
     from seglog_format.log.listing import PartitionListing
 

@@ -11,14 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS
-from seglog_format.cli.gap_lines import gap_line
 from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, json_option, size_of, stats_option, write_scan_statistics
-from seglog_format.cli.output import diagnose, write_json, write_text
-from seglog_format.cli.passing_over import PassingOver
-from seglog_format.cli.progress import progress
-from seglog_format.cli.tier_options import remote_options
+from seglog_format.cli.main import DONE, FINDINGS, PassingOver
+from seglog_format.cli.options import PATH, json_option, remote_options, size_of, stats_option, write_scan_statistics
+from seglog_format.cli.output import diagnose, gap_line, progress, write_json, write_text
 from seglog_format.errors import UndecodedRecordError, UsageError
 from seglog_format.tables.formats import BYTES_AS, COLUMNS, DEFAULT_PARTITIONING, FORMATS, Choice
 from seglog_format.values.schemas import HEADERS_AS, KINDS, TIMES_AS
@@ -26,7 +22,7 @@ from seglog_format.values.schemas import HEADERS_AS, KINDS, TIMES_AS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.cli.options import RemoteChoice
     from seglog_format.log.gaps import Gap
     from seglog_format.tables.export import ExportRequest
     from seglog_format.tables.export_run import TableExport

@@ -9,20 +9,34 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
-from seglog_format.cli.gap_lines import GapLines
 from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, PATH_OR_INPUT, json_option, limit_option, offsets_option
-from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, as_given, diagnose, write_json, write_text
-from seglog_format.cli.progress import progress
-from seglog_format.cli.tier_options import joined_listing, remote_options
+from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
+from seglog_format.cli.options import (
+    PATH,
+    PATH_OR_INPUT,
+    joined_listing,
+    json_option,
+    limit_option,
+    offsets_option,
+    remote_options,
+)
+from seglog_format.cli.output import (
+    LONG_SIZE,
+    SHOWN_SIZE,
+    GapLines,
+    as_given,
+    diagnose,
+    progress,
+    write_json,
+    write_text,
+)
 from seglog_format.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.cli.options import RemoteChoice
     from seglog_format.doctor.find import FieldPath
     from seglog_format.lines import LineOptions, Source
     from seglog_format.log.search import Wanted

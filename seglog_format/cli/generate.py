@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seglog_format.cli.options import PATH, json_option
-from seglog_format.cli.output import write_json, write_text
-from seglog_format.cli.progress import progress
+from seglog_format.cli.output import progress, write_json, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path

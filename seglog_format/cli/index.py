@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import FINDINGS
+from seglog_format.cli.main import FINDINGS, PassingOver
 from seglog_format.cli.options import (
     PATH,
     engine_option,
@@ -17,9 +17,7 @@ from seglog_format.cli.options import (
     json_option,
     path_argument,
 )
-from seglog_format.cli.output import write_json, write_text
-from seglog_format.cli.passing_over import PassingOver
-from seglog_format.cli.progress import progress
+from seglog_format.cli.output import progress, write_json, write_text
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,7 +138,7 @@ class _Report:
         if self._as_json:
             write_json(as_object(segment))
             return
-        from seglog_format.cli.render_recovery import index_text, rebuilt_text
+        from seglog_format.cli.recover import index_text, rebuilt_text
 
         settings = () if segment.settings is self._settings else index_text(segment.settings)
         for line in chain(settings, rebuilt_text(segment)):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from seglog_format.cli.editions import (
+from seglog_format.cli.explain import (
     Edition,
     State,
+    broker_lines,
     changed_marks,
     editions,
     is_only_reworded,
@@ -12,11 +13,9 @@ from seglog_format.cli.editions import (
     state_of_chapters,
     state_text,
 )
-from seglog_format.cli.exit_status import STATUSES
-from seglog_format.cli.explain import broker_lines
 from seglog_format.cli.kaitai_set import kaitai_set
-from seglog_format.cli.render_schema import svg, table
-from seglog_format.cli.structures import Structure, structures
+from seglog_format.cli.main import STATUSES
+from seglog_format.cli.structures import Structure, structures, svg, table
 
 __all__ = [
     "STATUSES",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from seglog_format.cli.exit_status import FINDINGS
+from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import diagnose, write_json
 from seglog_format.log.foreign_files import foreign_at, foreign_kind
@@ -110,7 +110,7 @@ def _show(inspection: Inspection, depth: int | None, *, as_json: bool) -> None:
 
 
 def _write_page(inspection: Inspection, path: Path) -> None:
-    from seglog_format.cli.render_html import page
+    from seglog_format.cli.render_inspect import page
     from seglog_format.storage.new_directory import write_report
 
     text = page(inspection)

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import FINDINGS
-from seglog_format.cli.options import json_option, path_argument
+from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.options import json_option, path_argument, remote_options, showing_warnings
 from seglog_format.cli.output import diagnose, write_json, write_text
-from seglog_format.cli.tier_options import remote_options, showing_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from seglog_format.cli.lookup_steps import Step
-    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.cli.options import RemoteChoice
 
 EPILOG: Final = """\b
 Examples:

@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS
-from seglog_format.cli.options import PATH, engine_option, json_option
-from seglog_format.cli.output import diagnose, write_json, write_text
-from seglog_format.cli.passing_over import PassingOver
-from seglog_format.cli.progress import progress
-from seglog_format.cli.tier_options import joined_listing, remote_options
+from seglog_format.cli.main import DONE, FINDINGS, PassingOver
+from seglog_format.cli.options import PATH, engine_option, joined_listing, json_option, remote_options
+from seglog_format.cli.output import diagnose, progress, write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from seglog_format.cli.options import RemoteChoice
     from seglog_format.cli.summaries import PartitionSummary, SegmentSummary
-    from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import PartitionListing, SegmentFiles
 
@@ -102,7 +99,7 @@ def _list_segments(
 
 def _write_gaps(listing: PartitionListing, summaries: list[SegmentSummary], *, as_json: bool) -> int:
     """Report which offsets are not in a partition directory; return the exit status."""
-    from seglog_format.cli.gap_lines import gap_line, gaps_of
+    from seglog_format.cli.output import gap_line, gaps_of
     from seglog_format.log.gaps import watch_over
 
     gaps = gaps_of(watch_over(listing), {each.base_offset: each.next_offset for each in summaries})

@@ -16,16 +16,56 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from seglog_format.cli import output
-from seglog_format.cli.exit_status import DONE, INTERRUPTED, NOT_WRITTEN, PIPE_CLOSED, SUMMARY, UNREADABLE, USAGE
-from seglog_format.cli.output import CHOICES
-from seglog_format.cli.version import VERSION
+from seglog_format.cli.output import CHOICES, REPORTED, as_given, choose, diagnose, interrupted_text, printable
 from seglog_format.errors import SeglogError, UsageError, WriteError, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from seglog_format.errors import FormatError
+
+
+# -- exit statuses: one table for all commands, the help page, the man page and the documentation ----------------------
+
+
+DONE: Final = 0
+FINDINGS: Final = 1
+USAGE: Final = 2
+UNREADABLE: Final = 3
+NOT_WRITTEN: Final = 4
+INTERRUPTED: Final = 130
+PIPE_CLOSED: Final = 141
+
+STATUSES: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
+    {
+        DONE: ("done", "The command did what it was asked to do, and there is nothing to report."),
+        FINDINGS: (
+            "findings",
+            "The command did its work, and reports something: an error, damage, a loss, a difference, no such record.",
+        ),
+        USAGE: ("wrong usage", "An option, an argument or a PATH makes no sense. Nothing was read or written."),
+        UNREADABLE: (
+            "unreadable",
+            "Something could not be read: no permission, a failing disk, a limit, damage that ends it, no more memory.",
+        ),
+        NOT_WRITTEN: (
+            "not written",
+            "Writing failed: a full disk, a failing disk, no permission. Nothing that was there before is lost.",
+        ),
+        INTERRUPTED: ("interrupted", "Ctrl-C ended the command."),
+        PIPE_CLOSED: ("closed pipe", "The program that read standard output ended first."),
+    }
+)
+"""A short name and the meaning of each exit status. If several apply, the command ends with the greatest."""
+
+SUMMARY: Final = ", ".join(f"{status} {name}" for status, (name, _) in STATUSES.items() if status <= NOT_WRITTEN)
+"""The statuses that commands return, in one line."""
+
+
+# -- the version, repeated from `pyproject.toml` because reading the package's metadata is slow ------------------------
+
+
+VERSION: Final = "0.1.0"
 
 
 # -- the text and exit status of each error that a user can cause ------------------------------------------------------
@@ -131,12 +171,12 @@ COMMANDS: Final[Mapping[str, str]] = {
 def chosen_colour(_context: click.Context, _parameter: click.Parameter, when: str | None) -> None:
     """Take the value of ``--color``."""
     if when is not None:
-        output.choose(when)
+        choose(when)
 
 
 def _colour_option() -> click.Option:
     """Return the option that every command takes; the page of the group describes it."""
-    choice = click.Choice(output.CHOICES)
+    choice = click.Choice(CHOICES)
     return click.Option(
         ["--color"], type=choice, expose_value=False, is_eager=True, callback=chosen_colour, hidden=True
     )
@@ -151,8 +191,6 @@ SKIPPED_RULES: Final = frozenset({"SEG-PDR-020", "SEG-PDR-026"})
 
 
 def _report_skipped(refused: Iterable[FormatError]) -> None:
-    from seglog_format.cli.output import REPORTED, diagnose
-
     for text in dict.fromkeys(str(error) for error in refused if SKIPPED_RULES & {*error.requirements}):
         if not any(text in line for line in REPORTED):
             diagnose(text)
@@ -168,7 +206,6 @@ class LazyGroup(click.Group):
             The command's exit status, or `UNREADABLE` if that is greater and something on the way could not be read.
             Skipped logs and partitions are reported here, unless the command has reported them.
         """
-        from seglog_format.cli.output import REPORTED
         from seglog_format.storage.file_reader import noted_refusals
 
         REPORTED.clear()
@@ -208,8 +245,6 @@ class LazyGroup(click.Group):
             click.UsageError: there is none; the text names the command for a word of other tools, or those of similar
                 spelling, as click does for groups whose commands it knows.
         """
-        from seglog_format.cli.familiar import suggestion_for
-
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -323,11 +358,8 @@ def _outcome(args: list[str] | None) -> int:
 
 def _with_familiar(error: click.ClickException) -> click.ClickException:
     """Return an error; the refusal of an option of `kafka-dump-log` also says what does the same here."""
-    if isinstance(error, click.NoSuchOption):
-        from seglog_format.cli.familiar import DUMP_LOG_OPTIONS
-
-        if other := DUMP_LOG_OPTIONS.get(error.option_name):
-            return click.UsageError(f"{error.message} It is one of kafka-dump-log. Here: {other}.", error.ctx)
+    if isinstance(error, click.NoSuchOption) and (other := DUMP_LOG_OPTIONS.get(error.option_name)):
+        return click.UsageError(f"{error.message} It is one of kafka-dump-log. Here: {other}.", error.ctx)
     return error
 
 
@@ -337,15 +369,11 @@ def _interrupted() -> int:
     Returns:
         The exit status.
     """
-    from seglog_format.cli.progress import interrupted_text
-
     _drain_standard_output()
     return _complain(interrupted_text(), INTERRUPTED)
 
 
 def _complain(message: str, status: int) -> int:
-    from seglog_format.cli.output import as_given, printable
-
     click.echo(f"seglog: {printable(as_given(message))}", err=True)
     return status
 
@@ -380,3 +408,93 @@ def without_collecting() -> Iterator[None]:
         if was_enabled:
             gc.freeze()
             gc.enable()
+
+
+# -- words that users of other tools type, and the command or option here that does the same ---------------------------
+
+
+WORDS: Final[Mapping[str, str]] = {
+    "cat less more head print show view read consume dump-log kafka-dump-log kafka-dump-log.sh kcat": "dump PATH",
+    "tail": "dump PATH --from OFFSET",
+    "grep search rg": "find PATTERN PATH",
+    "list ll dir stat info du kafka-get-offsets kafka-log-dirs": "ls --long PATH",
+    "fsck check validate test lint scan": "verify PATH",
+    "repair fix rescue heal copy cp": "salvage PATH -o NEW",
+    "xxd hexdump od hd": "inspect FILE",
+    "seek offset offsets offsetsForTimes": "lookup PATH",
+    "cmp compare": "diff FIRST SECOND",
+    "reindex rebuild": "index PATH",
+    "groups lag topics describe kafka-consumer-groups kafka-topics kafka-metadata-shell": "cluster PATH",
+    "hanging txns kafka-transactions": "transactions PATH",
+    "parquet csv arrow": "export PATH --to TABLE",
+    "why rule rules": "explain ID",
+    "man usage": "help COMMAND",
+}
+"""The arguments of a command here by the words for it; none of them deletes or changes anything that is there."""
+
+DUMP_LOG_OPTIONS: Final[Mapping[str, str]] = {
+    "--files": "leave it out: the path is the argument, and a directory stands for all its files",
+    "--print-data-log": "leave it out: records are printed unless --no-records is there",
+    "--deep-iteration": "leave it out: compressed batches are always read",
+    "--skip-record-metadata": "take --json and select fields, such as jq '{offset, key, value}'",
+    "--offsets-decoder": "--decode, or --decode-as __consumer_offsets",
+    "--transaction-log-decoder": "--decode, or --decode-as __transaction_state",
+    "--cluster-metadata-decoder": "--decode, or --decode-as __cluster_metadata",
+    "--remote-log-metadata-decoder": "--decode, or --decode-as __remote_log_metadata",
+    "--share-group-state-decoder": "--decode, or --decode-as __share_group_state",
+    "--key-decoder-class": "seglog export --record-key, which knows Avro, JSON and Protobuf",
+    "--value-decoder-class": "seglog export --value, which knows Avro, JSON and Protobuf",
+    "--index-sanity-check": "seglog verify, which also compares each entry with the log",
+    "--verify-index-only": "seglog verify, which also compares each entry with the log",
+    "--max-message-size": "--limit, which is about a batch once it is decompressed",
+    "--max-bytes": "--to OFFSET",
+    "--version": "seglog --version",
+    "--help": "seglog help dump",
+}
+"""What does here what each option of `kafka-dump-log` does; a test compares the names with Kafka's own tool."""
+
+
+def suggestion_for(word: str) -> str | None:
+    """Return the arguments of the command that does what a word means in other tools; None if none is known."""
+    return next((line for words, line in WORDS.items() if word in words.split()), None)
+
+
+# -- continuation with other files and partitions after one cannot be read ---------------------------------------------
+
+
+class PassingOver:
+    """Reports what cannot be read, and lets the command continue. Wrong usage and failed writes end it.
+
+    Args:
+        things: plural noun for the summary, such as ``partitions``.
+
+    Attributes:
+        count: number of things visited.
+        unread: number of those that could not be read.
+    """
+
+    def __init__(self, things: str) -> None:
+        self.things = things
+        self.count = 0
+        self.unread = 0
+
+    @contextmanager
+    def errors_of(self, name: object) -> Iterator[None]:
+        """Handle the errors of one thing."""
+        self.count += 1
+        try:
+            yield
+        except FAILURES as error:
+            if isinstance(error, BrokenPipeError) or status_of(error) != UNREADABLE:
+                raise
+            self.unread += 1
+            text = text_of(error)
+            diagnose(text if str(name) in text else f"{name}: {text}")
+
+    def status(self) -> int:
+        """Return the exit status for reading, at the end; print a summary if one of several things was skipped."""
+        if not self.unread:
+            return DONE
+        if self.count > 1:
+            diagnose(f"{self.unread} of {self.count} {self.things} could not be read; the others were")
+        return UNREADABLE

@@ -5,19 +5,140 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from seglog_format import names
-from seglog_format.cli import progress
+from seglog_format.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from seglog_format.lines import LineOptions, Source
+    from seglog_format.log.gaps import Gap, GapWatch
+    from seglog_format.log.listing import PartitionListing
+
+
+# -- how far a command is: one line on standard error, if that is a terminal; it is erased before other output ---------
+
+
+ERASE: Final = "\r\x1b[K"
+FIRST_SECONDS: Final = 0.5
+"""Work that ends sooner shows nothing."""
+REDRAW_SECONDS: Final = 0.1
+ESTIMATE_SECONDS: Final = 2.0
+ESTIMATE_SHARE: Final = 0.02
+"""Time and share of the work from which on the time left is estimated."""
+MINUTE: Final = 60
+HOUR: Final = 3600
+LONGEST_ESTIMATE: Final = 100 * HOUR
+BAR: Final = 20
+
+
+class Progress:
+    """The line of one piece of work.
+
+    Args:
+        label: name of the work.
+        total: the value at the end, in any unit.
+        is_drawn: whether there is a terminal to draw it on.
+        clock: seconds, from any start.
+    """
+
+    def __init__(
+        self, label: str, total: int, *, is_drawn: bool = True, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._label, self._total, self._is_drawn, self._clock = label, max(total, 1), is_drawn, clock
+        self._begun = self._drawn = clock()
+        self._share = 0.0
+        self._is_shown = False
+
+    def update(self, done: int) -> None:
+        """Note the value that is reached; draw the line if it is time."""
+        self._share = min(max(done / self._total, 0.0), 1.0)
+        if not self._is_drawn:
+            return
+        now = self._clock()
+        if now - self._begun >= FIRST_SECONDS and now - self._drawn >= REDRAW_SECONDS:
+            self._drawn = now
+            self._is_shown = True
+            columns = shutil.get_terminal_size().columns
+            sys.stderr.write(ERASE + self.text(now)[: columns - 1])
+            sys.stderr.flush()
+
+    def text(self, now: float) -> str:
+        """Return the line at a time of the clock."""
+        bar = "#" * round(self._share * BAR)
+        return f"{self._label} [{bar:<{BAR}}] {self._share:4.0%}{self._time_left(now - self._begun)}"
+
+    def _time_left(self, seconds: float) -> str:
+        if seconds < ESTIMATE_SECONDS or self._share < ESTIMATE_SHARE:
+            return ""
+        left = seconds * (1 - self._share) / self._share
+        return f"  {duration_text(left)} left" if left <= LONGEST_ESTIMATE else ""
+
+    def hide(self) -> None:
+        """Erase the line; the next update draws it again."""
+        if self._is_shown:
+            self._is_shown = False
+            sys.stderr.write(ERASE)
+            sys.stderr.flush()
+
+    def summary(self) -> str:
+        """Return how far the work came, for the message after an interruption."""
+        return f"{self._label.lower()} was {self._share:.0%} done after {duration_text(self._clock() - self._begun)}"
+
+
+_running: list[Progress] = []
+"""The work in progress, and the work that was in progress when an exception ended it."""
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show how far the work is, if standard error is a terminal.
+
+    Args:
+        label: name of the work.
+        total: the value at the end, in any unit.
+
+    Yields:
+        A function to call with the value reached.
+    """
+    shown = Progress(label, total, is_drawn=sys.stderr.isatty())
+    _running[:] = [shown]
+    try:
+        yield shown.update
+    finally:
+        shown.hide()
+    _running.clear()
+
+
+def hide_progress() -> None:
+    """Erase the line, before something else is printed."""
+    for shown in _running:
+        shown.hide()
+
+
+def interrupted_text() -> str:
+    """Return the message after Ctrl-C: how far the work came."""
+    return "; ".join(["interrupted", *(shown.summary() for shown in _running)])
+
+
+def duration_text(seconds: float) -> str:
+    """Return a time in its largest units: ``8 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    whole = max(round(seconds), 0)
+    if whole < MINUTE:
+        return f"{whole} s"
+    if whole < HOUR:
+        return f"{whole // MINUTE} min {whole % MINUTE} s"
+    return f"{whole // HOUR} h {whole % HOUR // MINUTE} min"
 
 
 # -- text for people: escaped for terminals, sizes, times --------------------------------------------------------------
@@ -85,7 +206,7 @@ def _encode() -> Callable[[object], str]:
 
 def write_json(value: dict[str, Any]) -> None:
     """Write one object on one line of standard output; in pieces if a value is too long for one text."""
-    progress.hide()
+    hide_progress()
     try:
         sys.stdout.write(_encode()(value) + "\n")
     except TypeError:
@@ -122,7 +243,7 @@ def json_text(value: object) -> str:
 
 def write_text(text: str) -> None:
     """Write one line to standard output; the caller has made it `printable`."""
-    progress.hide()
+    hide_progress()
     sys.stdout.write(text + "\n")
 
 
@@ -139,7 +260,7 @@ def as_given(text: str) -> str:
 
 def diagnose(message: str) -> None:
     """Write one line to standard error, after what standard output has so far: where both go to one file, in order."""
-    progress.hide()
+    hide_progress()
     REPORTED.append(message)
     with suppress(OSError, ValueError):  # of a closed output: the end of the command says so
         sys.stdout.flush()
@@ -180,3 +301,141 @@ def terminal_width() -> int | None:
 def styled(text: str, style: str) -> str:
     """Return the text in a colour or weight, if text may be coloured."""
     return f"\x1b[{CODES[style]}m{text}\x1b[0m" if has_colour() else text
+
+
+# -- tables of plain text ----------------------------------------------------------------------------------------------
+
+
+LEFT: Final = "<"
+"""Prefix of a column's name that aligns its cells to the left; others are aligned to the right."""
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Iterable[str] = ()) -> list[str]:
+    """Return rows under their headings, each column as wide as necessary.
+
+    Args:
+        columns: their headings.
+        rows: a cell for each column.
+        optional: columns that are left out, one after the other, as long as a line is too long for the terminal; a
+            last line names them.
+    """
+    names = [name.removeprefix(LEFT) for name in columns]
+    cells = [names, *rows]
+    widths = [max(len(row[index]) for row in cells) for index in range(len(columns))]
+    kept = _kept(columns, widths, optional)
+    hidden = [name for index, name in enumerate(names) if index not in kept]
+    columns, widths = [columns[index] for index in kept], [widths[index] for index in kept]
+    cells = [[row[index] for index in kept] for row in cells]
+    lines = []
+    for row in cells:
+        parts = [
+            cell.ljust(width) if name.startswith(LEFT) else cell.rjust(width)
+            for name, cell, width in zip(columns, row, widths, strict=True)
+        ]
+        lines.append("  ".join(parts).rstrip())
+    left_out = [styled(f"left out at this width, shown by --json: {', '.join(hidden)}", "dim")] if hidden else []
+    return [styled(lines[0], "bold"), *lines[1:], *left_out]
+
+
+def _kept(columns: Sequence[str], widths: Sequence[int], optional: Iterable[str]) -> list[int]:
+    """Return the numbers of the columns that fit the terminal together."""
+    kept, width = list(range(len(columns))), terminal_width()
+    for name in optional:
+        if width is None or sum(widths[index] for index in kept) + 2 * (len(kept) - 1) <= width:
+            break
+        kept.remove(columns.index(name))
+    return kept
+
+
+# -- reports of offsets that are missing from partition directories ----------------------------------------------------
+
+
+class GapLines:
+    """Follows the logs of partition directories while they are read.
+
+    Attributes:
+        reached: the offset after the last one that was read of a log.
+        is_any_missing: whether offsets were reported that are in no remote store either.
+        is_any_tiered: whether offsets were reported that are in a remote store.
+    """
+
+    def __init__(self, options: LineOptions, *, joined: PartitionListing | None = None, as_json: bool = False) -> None:
+        """Start before the first file.
+
+        Args:
+            options: the wanted offsets; others are not reported.
+            joined: the only partition that is read, if that is together with its tiered segments.
+            as_json: whether to write a line about each gap as well.
+        """
+        self._options, self._joined = options, joined
+        self._as_json = as_json
+        self._directory: Path | None = None
+        self._with_logs = set[Path]()
+        self._watch: GapWatch | None = None
+        self._opened = frozenset[Path]()
+        self.reached = 0
+        self.is_any_missing = False
+        self.is_any_tiered = False
+
+    def begin(self, source: Source) -> None:
+        """Begin a file; report what is missing before the first segment of its directory."""
+        self.reached = source.base_offset
+        if _is_log(source) and source.path.parent != self._directory:
+            self._directory = source.path.parent
+            self._with_logs.add(source.path.parent)
+            self._watch = None
+            with suppress(FormatError, UsageError):  # an unreadable file is reported when it is read
+                self._watch = self._watch_over(source.path.parent)
+                self._opened = frozenset(files.log for files in self._watch.listing.segments)
+                self._watch.at_start(self._report)
+
+    def end(self, source: Source) -> None:
+        """Report what is missing after a file that was read."""
+        following, until = source.next_base_offset, self._options.to_offset
+        reached = max(self.reached, self._options.from_offset or 0)
+        if self._watch is None or source.path not in self._opened:
+            return
+        if following is None and until is not None:
+            return
+        if (until is None or reached < until) and (following is None or reached < following):
+            with suppress(FormatError, UsageError):
+                self._watch.at_border(self._report, source.base_offset, reached, following)
+
+    def finish(self, path: Path) -> None:
+        """Report partitions at a path that have lost their logs, after the last file."""
+        from seglog_format.names import parse_partition_directory
+
+        for directory in sorted({path, *path.glob("*"), *path.glob("*/*")} - self._with_logs):
+            with suppress(FormatError, UsageError):
+                parse_partition_directory(directory.absolute().name)
+                if directory.is_dir():
+                    self._directory = directory
+                    self._watch_over(directory).at_start(self._report)
+
+    def _watch_over(self, directory: Path) -> GapWatch:
+        from seglog_format.log.gaps import watch_over
+        from seglog_format.log.listing import list_partition
+
+        return watch_over(self._joined or list_partition(directory))
+
+    def _report(self, gap: Gap) -> None:
+        if self._options.overlaps(gap.first_offset, max(gap.next_offset, gap.first_offset + 1)):
+            diagnose(str(gap))
+            if self._as_json and self._directory is not None:
+                write_json(gap_line(gap, self._directory))
+            self.is_any_missing |= gap.is_loss
+            self.is_any_tiered |= not gap.is_loss
+
+
+def _is_log(source: Source) -> bool:
+    return ".log" in source.path.suffixes and source.is_live
+
+
+def gaps_of(watch: GapWatch, reached: Mapping[int, int]) -> tuple[Gap, ...]:
+    """Return the gaps of `GapWatch.gaps`, except a segment of which nothing is readable: its own row says so."""
+    return tuple(gap for gap in watch.gaps(reached) if gap.missing.offset_count)
+
+
+def gap_line(gap: Gap, directory: Path) -> dict[str, Any]:
+    """Return the line about offsets that are not in a partition directory for JSON."""
+    return {"type": "missing" if gap.is_loss else "notHere", "directory": directory.name, **gap.as_object()}

@@ -4,54 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.cli.output import count_text, printable, size_text, styled, terminal_width, time_text
+from seglog_format.cli.output import LEFT, count_text, printable, size_text, table, time_text
 from seglog_format.cli.summaries import Contents
 from seglog_format.lines.logs import codec_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from seglog_format.cli.summaries import PartitionSummary, SegmentSummary
-
-LEFT = "<"
-"""Prefix of a column's name that aligns its cells to the left; others are aligned to the right."""
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Iterable[str] = ()) -> list[str]:
-    """Return rows under their headings, each column as wide as necessary.
-
-    Args:
-        columns: their headings.
-        rows: a cell for each column.
-        optional: columns that are left out, one after the other, as long as a line is too long for the terminal; a
-            last line names them.
-    """
-    names = [name.removeprefix(LEFT) for name in columns]
-    cells = [names, *rows]
-    widths = [max(len(row[index]) for row in cells) for index in range(len(columns))]
-    kept = _kept(columns, widths, optional)
-    hidden = [name for index, name in enumerate(names) if index not in kept]
-    columns, widths = [columns[index] for index in kept], [widths[index] for index in kept]
-    cells = [[row[index] for index in kept] for row in cells]
-    lines = []
-    for row in cells:
-        parts = [
-            cell.ljust(width) if name.startswith(LEFT) else cell.rjust(width)
-            for name, cell, width in zip(columns, row, widths, strict=True)
-        ]
-        lines.append("  ".join(parts).rstrip())
-    left_out = [styled(f"left out at this width, shown by --json: {', '.join(hidden)}", "dim")] if hidden else []
-    return [styled(lines[0], "bold"), *lines[1:], *left_out]
-
-
-def _kept(columns: Sequence[str], widths: Sequence[int], optional: Iterable[str]) -> list[int]:
-    """Return the numbers of the columns that fit the terminal together."""
-    kept, width = list(range(len(columns))), terminal_width()
-    for name in optional:
-        if width is None or sum(widths[index] for index in kept) + 2 * (len(kept) - 1) <= width:
-            break
-        kept.remove(columns.index(name))
-    return kept
 
 
 def contents_cells(contents: Contents) -> list[str]:

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import FINDINGS
-from seglog_format.cli.options import PATH, json_option
-from seglog_format.cli.output import write_json, write_text
-from seglog_format.cli.progress import progress
-from seglog_format.cli.tier_options import remote_options
+from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.options import PATH, json_option, remote_options
+from seglog_format.cli.output import progress, write_json, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.cli.options import RemoteChoice
     from seglog_format.cluster.resurrection import PreparedResurrection
 
 RELEASES: Final = ("3.9", "4.1", "4.4")
@@ -115,7 +113,7 @@ def _report(plan: PreparedResurrection, *, as_json: bool) -> None:
         for line in plan.report():
             write_json(line)
         return
-    from seglog_format.cli.render_cluster import resurrection_text
+    from seglog_format.cli.cluster import resurrection_text
 
     for text in resurrection_text(list(plan.report())):
         write_text(text)

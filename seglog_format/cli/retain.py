@@ -7,26 +7,121 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cleaning.compaction import CompactionAction
+from seglog_format.cleaning.retention import RetentionLimits, is_copied
 from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, json_option, path_argument
-from seglog_format.cli.output import write_json, write_text
-from seglog_format.cli.passing_over import PassingOver
-from seglog_format.cli.progress import progress
-from seglog_format.cli.tier_options import remote_options
-from seglog_format.cli.topic_settings import TopicSettings
+from seglog_format.cli.main import PassingOver
+from seglog_format.cli.options import PATH, json_option, path_argument, remote_options
+from seglog_format.cli.output import (
+    LEFT,
+    count_text,
+    diagnose,
+    printable,
+    progress,
+    size_text,
+    styled,
+    table,
+    time_text,
+    write_json,
+    write_text,
+)
 from seglog_format.errors import UsageError
+from seglog_format.names import METADATA_TOPICS
+from seglog_format.state.config import LogConfig, topic_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from seglog_format.cleaning.compaction import SegmentCompaction
     from seglog_format.cleaning.compaction_apply import Compacted
     from seglog_format.cleaning.deletion import PreparedRetention
     from seglog_format.cleaning.retention import SegmentFate
-    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.cli.options import RemoteChoice
+    from seglog_format.cluster.image import MetadataImage
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.remote_store import KnowsTiered
-    from seglog_format.state.config import LogConfig
+    from seglog_format.storage.files import FileStep
+
+
+# -- the settings that a command takes for each topic: options first, then the metadata log, a file, and defaults ------
+
+
+class TopicSettings:
+    """Finds the settings of a topic, and reports those that come from the metadata log.
+
+    Args:
+        directory: the log directory, whose metadata log is read if there is one.
+        given: settings from options, by the names of topics or brokers; they override all others.
+        config_file: such as a `server.properties`, of which only the settings of logs are used; None for none.
+
+    Raises:
+        UsageError: the file cannot be read.
+        UnreadableError: the disk refuses the metadata log.
+    """
+
+    def __init__(self, directory: LogDirectory, given: Mapping[str, str], config_file: Path | None) -> None:
+        found = {} if config_file is None else topic_settings(_read(config_file))
+        self._file = {name: value for name, value in found.items() if LogConfig.has_setting(name)}
+        self._given = topic_settings(given)
+        self._image, self._node_id, self._is_complete = _metadata(directory)
+        self._reported: set[str] = set()
+
+    def of(self, topic: str) -> LogConfig:
+        """Return the settings of a topic.
+
+        Raises:
+            UsageError: a setting is not known, or a value does not fit.
+        """
+        return LogConfig.from_properties(self._file | self._stored(topic) | self._given)
+
+    def _stored(self, topic: str) -> dict[str, str]:
+        if self._image is None:
+            return {}
+        found = self._image.topic_config(topic, self._node_id)
+        shown = " ".join(f"{name}={value}" for name, value in sorted(found.items()) if name not in self._given)
+        if shown and topic not in self._reported:
+            self._reported.add(topic)
+            diagnose(printable(f"{topic}: settings from the metadata log: {shown}"))
+        if self._is_complete and self._image.topic_named(topic) is not None:
+            found.setdefault("remote.storage.enable", "false")  # no setting of a broker stands for it
+        return found
+
+
+def _metadata(directory: LogDirectory) -> tuple[MetadataImage | None, int | None, bool]:
+    """Return the image of the cluster, the broker's id, and whether the image is complete.
+
+    There is no image without a metadata log in the directory.
+    """
+    if not any(topic in METADATA_TOPICS for topic, _ in directory.partitions):
+        return None, None, False
+    from seglog_format.cluster.cluster import open_cluster
+
+    cluster = open_cluster(directory.path)
+    state, properties = cluster.metadata(), next(iter(cluster.properties.values()))
+    if state is None:
+        return None, None, False
+    for problem in state.problems:
+        diagnose(printable(f"settings of topics may be incomplete: {problem}"))
+    return state.image, None if properties is None else properties.node_id, not state.problems
+
+
+def _read(config_file: Path) -> dict[str, str]:
+    from seglog_format.schema.text import properties
+
+    try:
+        pairs = properties(config_file.read_bytes())
+    except OSError as error:
+        msg = f"{config_file}: {error.strerror}"
+        raise UsageError(msg) from error
+    if pairs is None:
+        msg = f"{config_file}: not a properties file"
+        raise UsageError(msg)
+    return dict(pairs)
+
+
+# -- ``seglog retain`` -------------------------------------------------------------------------------------------------
+
 
 EPILOG: Final = """\b
 Examples:
@@ -157,7 +252,6 @@ def _retain(  # noqa: PLR0913 - how to retain
 
 
 def _report(found: PreparedRetention, config: LogConfig, *, is_written: bool, as_json: bool) -> None:
-    from seglog_format.cli.render_retention import retention_text
 
     _write(
         as_objects(found, is_written=is_written) if as_json else retention_text(found, config, is_written=is_written)
@@ -179,7 +273,6 @@ def _compact(
     """Show the compaction of the segments; carry it out if a broker would do so now."""
     from seglog_format import compact
     from seglog_format.cleaning.compaction_apply import Compacted
-    from seglog_format.cli.render_retention import compaction_text
 
     prepared = compact(path, config, now_ms=now_ms, directory=directory, holds_lock=True)
     is_written = write and prepared.plan.is_due
@@ -258,3 +351,88 @@ def compaction_objects(found: Compacted, *, is_written: bool) -> Iterator[dict[s
         "bytesAfter": found.size_after if is_written else None,
         "changes": [change_object(step) for step in found.steps if step.requirement],
     }
+
+
+# -- the decision for each segment, as a table -------------------------------------------------------------------------
+
+
+COMPACTION_COLUMNS = ("base offset", "size", f"{LEFT}fate", f"{LEFT}why")
+COLUMNS = ("base offset", "size", f"{LEFT}largest timestamp", f"{LEFT}fate", f"{LEFT}why")
+
+
+def retention_text(found: PreparedRetention, config: LogConfig, *, is_written: bool) -> Iterator[str]:
+    """Yield a heading, a row for each segment, and the changes of the log and its files."""
+    name = styled(printable(found.path.absolute().name), "bold")
+    yield f"{name}: {_limits(config)}; log end offset {found.log_end_offset}, high watermark {found.high_watermark}"
+    yield from table(COLUMNS, map(_row, found.plan.fates))
+    yield _outcome(found, is_written=is_written)
+    if found.steps and not is_written:
+        yield "to change, with --write:"
+    yield from _changes(found.steps)
+
+
+def _changes(steps: Iterable[FileStep]) -> Iterator[str]:
+    for step in steps:
+        if step.requirement:
+            yield f"  {printable(step.path.name)}: {printable(step.text)} [{step.requirement}]"
+
+
+def compaction_text(found: Compacted, config: LogConfig, *, is_written: bool) -> Iterator[str]:
+    """Yield the settings that matter, a row for each segment, and whether compaction is due."""
+    plan = found.plan
+    span = f"from offset {plan.first_dirty_offset} up to {plan.first_uncleanable_offset}"
+    ratio = f"{plan.dirty_ratio:.2f} of it is dirty, min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}"
+    yield f"compaction {span}: {ratio}"
+    yield from table(COMPACTION_COLUMNS, map(_compaction_row, plan.fates))
+    if is_written:
+        yield f"{size_text(found.size_before)} became {size_text(found.size_after)}"
+        yield from _changes(found.steps)
+    elif plan.is_due:
+        yield "a broker would do it now [SEG-CMP-005]"
+    else:
+        yield "a broker would not do it now [SEG-CMP-005]"
+
+
+def _compaction_row(fate: SegmentCompaction) -> list[str]:
+    segment = fate.segment
+    is_kept = fate.action is CompactionAction.KEEP
+    verdict = "kept" if is_kept else f"cleaned into {fate.target}"
+    why = f"{fate.explanation} [{', '.join(fate.requirements)}]"
+    return [str(segment.base_offset), size_text(segment.size), verdict, why]
+
+
+def _limits(config: LogConfig) -> str:
+    policy = ",".join(sorted(config.cleanup_policy))
+    if not config.is_deleted:
+        return f"cleanup.policy {policy}"
+    whole = f"cleanup.policy {policy}, retention.ms {config.retention_ms}, retention.bytes {config.retention_bytes}"
+    if not is_copied(config):
+        return whole
+    disk = RetentionLimits.of_disk(config)
+    return f"{whole}, local.retention.ms {disk.ms}, local.retention.bytes {disk.size}"
+
+
+def _row(fate: SegmentFate) -> list[str]:
+    segment = fate.segment
+    has_time = segment.largest_timestamp_ms >= 0
+    time = time_text(segment.age_from_ms) + ("" if has_time else " (of the file)")
+    verdict = "kept" if fate.reason is None else f"deleted by {fate.reason.value}"
+    why = f"{fate.explanation} [{', '.join(fate.requirements)}]"
+    return [str(segment.base_offset), size_text(segment.size), time, verdict, why]
+
+
+def _outcome(found: PreparedRetention, *, is_written: bool) -> str:
+    plan = found.plan
+    then = "" if is_written else "then "
+    is_local = plan.local_log_start_offset > plan.log_start_offset
+    local = f", on the disk at {plan.local_log_start_offset}" if is_local else ""
+    if not plan.removed:
+        rolled = f"; a new segment {then}begins at {found.log_end_offset}" if plan.rolls_first else ""
+        return f"nothing to delete; the log starts at {plan.log_start_offset}{local}{rolled}"
+    size = size_text(sum(segment.size for segment in plan.removed))
+    segments = count_text(len(plan.fates), "segment")
+    gone = f"{len(plan.removed)} of {segments} {'deleted' if is_written else 'to delete'}, {size}"
+    is_empty = len(plan.removed) == len(plan.fates)
+    begun = ", in a new segment," if is_empty else ""
+    rolled = f"; a new segment {then}begins at {found.log_end_offset}" if plan.rolls_first and not is_empty else ""
+    return f"{gone}; the log {then}starts{begun} at {plan.log_start_offset}{local}{rolled}"

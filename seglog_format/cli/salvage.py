@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS
+from seglog_format.cli.main import DONE, FINDINGS, PassingOver
 from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option
-from seglog_format.cli.output import write_json, write_text
-from seglog_format.cli.passing_over import PassingOver
-from seglog_format.cli.progress import progress
+from seglog_format.cli.output import progress, write_json, write_text
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -195,7 +193,7 @@ def _report(directory: Path, segment: SalvagedSegment, *, as_json: bool) -> None
 
 def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json: bool) -> bool:
     """Report offsets that the files beside the logs prove, and no damaged range names; return whether any are lost."""
-    from seglog_format.cli.gap_lines import gap_line, gaps_of
+    from seglog_format.cli.output import gap_line, gaps_of
     from seglog_format.log.gaps import watch_over
     from seglog_format.log.listing import list_partition
 

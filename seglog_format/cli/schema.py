@@ -60,6 +60,7 @@ def _chosen(names: tuple[str, ...]) -> list[Structure]:
 
 
 def _text(form: str, chosen: list[Structure]) -> str:
-    from seglog_format.cli import render_schema
+    from seglog_format.cli.kaitai_set import ksy
+    from seglog_format.cli.structures import markdown, svg
 
-    return {"md": render_schema.markdown, "svg": render_schema.svg, "ksy": render_schema.ksy}[form](chosen)
+    return {"md": markdown, "svg": svg, "ksy": ksy}[form](chosen)

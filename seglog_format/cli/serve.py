@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import click
 
 from seglog_format.cli.main import without_collecting
-from seglog_format.cli.options import PATH, json_option, size_of
+from seglog_format.cli.options import PATH, json_option, remote_options, size_of
 from seglog_format.cli.output import diagnose, write_json
-from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.status import Status
 
-    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.cli.options import RemoteChoice
     from seglog_format.serve.cold_groups import OffsetsByGroup
     from seglog_format.serve.server import Server
     from seglog_format.serve.topics import Topic

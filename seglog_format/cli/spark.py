@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import FINDINGS
+from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import epilog_of, json_option
 from seglog_format.cli.output import write_json, write_text
 from seglog_format.errors import UsageError, WriteError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.gap_lines import gaps_of
+from seglog_format.cli.output import gaps_of
 from seglog_format.cli.unreadable import NOTHING_READABLE
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import codec_name

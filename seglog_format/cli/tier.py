@@ -4,23 +4,198 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS
-from seglog_format.cli.options import epilog_of, json_option
-from seglog_format.cli.output import write_json, write_text
-from seglog_format.cli.tier_fetch import command as fetch
-from seglog_format.cli.tier_ls import command as ls
-from seglog_format.cli.tier_options import remote_argument, store_options
+from seglog_format.cli.main import DONE, FINDINGS
+from seglog_format.cli.options import epilog_of, json_option, remote_argument, store_options
+from seglog_format.cli.output import LEFT, count_text, diagnose, printable, size_text, table, write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seglog_format.checks import Finding
-    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.cli.options import RemoteChoice
     from seglog_format.tier.audit import AuditExtent
+    from seglog_format.tier.segments import RemoteSegment
+    from seglog_format.tier.tier import StoredSummary
+
+
+# -- ``seglog tier fetch``: segments of a remote store as plain files again --------------------------------------------
+
+
+TARGET: Final = click.Path(path_type=Path)
+
+
+@click.command("fetch", epilog=epilog_of("tier fetch"))
+@remote_argument
+@click.argument("target", metavar="TARGET", type=TARGET)
+@click.option("--topic", help="Fetch only segments of this topic.")
+@click.option("--partition", type=int, help="Fetch only segments of this partition of each topic.")
+@click.option("--segment", "segments", multiple=True, metavar="ID", help="Fetch only this segment; may be repeated.")
+@store_options
+@json_option
+def fetch(
+    *,
+    remote: RemoteChoice,
+    target: Path,
+    topic: str | None,
+    partition: int | None,
+    segments: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Write segments of REMOTE as plain files into TARGET, a new directory: logs, indexes, snapshots, byte for byte.
+
+    Everything is written, or nothing. Segments that are not finished are left out, and so are segments outside the
+    lineage of the newest segment's leader epochs: they are from a log end that was truncated. --segment fetches one of
+    those as well. The exit status is 1 if a segment is left out.
+    """
+    from seglog_format.errors import UsageError
+    from seglog_format.tier.joining import Choice, fetch_segments, segments_to_fetch
+    from seglog_format.tier.tier import inventory, segment_of
+
+    tier = remote.open().tier
+    asked = [
+        each
+        for each in inventory(tier, None, topic)
+        if partition in {None, each.id.partition.partition} and (not segments or each.id.segment_id in segments)
+    ]
+    unreadable = [str(each.problem) for each in asked if each.problem is not None]
+    wanted = [next(iter(each.objects)).id for each in asked if each.problem is None and tier.is_finished(each.id)]
+    if segments:
+        named = (segment_of(id_, tier.open(id_)) for id_ in wanted)
+        choice = Choice(tuple(each for each in named if each is not None), ())
+    else:
+        choice = segments_to_fetch(tier, wanted)
+    if not wanted:
+        msg = f"{tier.address}: no finished segment is asked for"
+        raise UsageError(msg)
+    fetch_segments(tier, choice.wanted, target)
+    for segment in choice.wanted if as_json else ():
+        write_json(_as_object(segment))
+    for problem in unreadable:
+        diagnose(f"a segment is left out: {problem}")
+    for segment in choice.superseded:
+        where = f"{segment.start_offset} to {segment.end_offset}"
+        diagnose(f"segment {segment.id.segment_id}, {where}, is left out: newer leader epochs have these offsets")
+    if not as_json:
+        traffic, count = tier.traffic, len(choice.wanted)
+        write_text(f"{count} segments written; {traffic.size:,} bytes fetched in {traffic.requests} requests")
+    return FINDINGS if choice.superseded or unreadable else DONE
+
+
+def _as_object(segment: RemoteSegment) -> dict[str, Any]:
+    partition = segment.id.partition
+    return {
+        "type": "fetchedSegment",
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "segmentId": segment.id.segment_id,
+        "startOffset": segment.start_offset,
+        "endOffset": segment.end_offset,
+        "bytes": segment.size,
+    }
+
+
+# -- ``seglog tier ls``: the segments of a remote store, one line each -------------------------------------------------
+
+
+LOGS: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command("ls", epilog=epilog_of("tier ls"))
+@remote_argument
+@click.option("--topic", help="List only the segments of this topic.")
+@click.option(
+    "--logs", multiple=True, type=LOGS, metavar="DIR", help="A log directory with partitions of __remote_log_metadata."
+)
+@store_options
+@json_option
+def ls(
+    *,
+    remote: RemoteChoice,
+    topic: str | None,
+    logs: tuple[Path, ...],
+    as_json: bool,
+) -> int:
+    """List the segments in REMOTE: offsets, leader epochs, state, sizes, objects.
+
+    Manifests are fetched, and nothing else; no key is needed. States come from __remote_log_metadata, if --logs names
+    the log directories with it; without --logs, it is not known which segments are in use. The exit status is 1 if a
+    segment is unfinished, or its manifest is damaged.
+    """
+    from seglog_format.log.directory import open_log_directory
+    from seglog_format.tier.local_metadata import read_metadata_topic
+    from seglog_format.tier.tier import inventory
+
+    tier = remote.open().tier
+    known = read_metadata_topic(open_log_directory(logs)).partitions if logs else None
+    found = list(inventory(tier, known, topic))
+    if as_json:
+        for each in found:
+            write_json(as_object(each, tier.files.sizes))
+    else:
+        for row in _rows(found):
+            write_text(row)
+    wrong = [each for each in found if each.problem]
+    for each in wrong if not as_json else ():
+        diagnose(str(each.problem))
+    return FINDINGS if wrong else DONE
+
+
+def as_object(found: StoredSummary, sizes: dict[str, int]) -> dict[str, Any]:
+    """Return one segment for JSON."""
+    partition = found.id.partition
+    return {
+        "type": "remoteSegment",
+        "topic": partition.topic,
+        "topicId": partition.topic_id,
+        "partition": partition.partition,
+        "segmentId": found.id.segment_id,
+        "startOffset": found.start_offset,
+        "endOffset": found.end_offset,
+        "leaderEpochs": [{"epoch": epoch, "startOffset": start} for epoch, start in found.epochs],
+        "state": found.state,
+        "bytes": found.size,
+        "storedBytes": found.stored_size,
+        "objects": [{"name": each.path, "bytes": sizes[each.path]} for each in found.objects],
+        "problem": found.problem,
+    }
+
+
+def _rows(found: list[StoredSummary]) -> list[str]:
+
+    columns = (
+        f"{LEFT}partition",
+        "start",
+        "end",
+        f"{LEFT}epochs",
+        "size",
+        "stored",
+        f"{LEFT}segment id",
+        f"{LEFT}state",
+    )
+    cells = [
+        [
+            printable(f"{each.id.partition.topic}-{each.id.partition.partition}"),
+            str(each.start_offset),
+            "?" if each.end_offset is None else str(each.end_offset),
+            ",".join(str(epoch) for epoch, _ in each.epochs) or "?",
+            "?" if each.size is None else size_text(each.size),
+            size_text(each.stored_size),
+            each.id.segment_id,
+            "unreadable" if each.problem else each.state or "-",
+        ]
+        for each in found
+    ]
+    stored = sum(each.stored_size for each in found)
+    partitions = count_text(len({each.id.partition for each in found}), "partition")
+    return [*table(columns, cells), f"{count_text(len(found), 'segment')} of {partitions}, {size_text(stored)} stored"]
+
+
+# -- ``seglog tier`` ---------------------------------------------------------------------------------------------------
+
 
 EPILOG: Final = """\b
 Examples:
@@ -29,8 +204,6 @@ Examples:
   seglog tier audit --logs /var/lib/kafka/data s3://bucket/tier
   seglog tier audit --logs logs --content --key key1=key1.pem /mnt/tier
   seglog tier verify --json /mnt/tier | jq -r .requirement | sort | uniq -c"""
-
-LOGS: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.group(epilog=EPILOG)
@@ -78,6 +251,7 @@ def audit(  # noqa: PLR0913 - an option each
     deleted. The exit status is 1 if there is an error or a warning. Brokers should not run meanwhile: copies in
     progress are reported.
     """
+    from seglog_format.cli.verify import counted
     from seglog_format.log.directory import open_log_directory
     from seglog_format.tier.audit import AuditExtent
 
@@ -92,7 +266,7 @@ def audit(  # noqa: PLR0913 - an option each
     )
     counts = _written(found, as_json=as_json)
     if not as_json:
-        write_text(_summary(counts, _audited(extent)))
+        write_text(counted(counts, _audited(extent)))
     return _status(counts)
 
 
@@ -112,6 +286,7 @@ def verify(*, remote: RemoteChoice, logs: tuple[Path, ...], as_json: bool) -> in
 
     The exit status is 1 if there is an error or a warning.
     """
+    from seglog_format.cli.verify import counted
     from seglog_format.log.directory import open_log_directory
     from seglog_format.tier.audit import TierExtent
 
@@ -120,39 +295,25 @@ def verify(*, remote: RemoteChoice, logs: tuple[Path, ...], as_json: bool) -> in
     counts = _written(found, as_json=as_json)
     if not as_json:
         whole = f"{extent.verified} of {extent.segments} segments read whole"
-        write_text(_summary(counts, f"{whole}; {extent.objects} objects"))
+        write_text(counted(counts, f"{whole}; {extent.objects} objects"))
     return _status(counts)
 
 
 def _written(found: Iterable[Finding], *, as_json: bool) -> Counter[str]:
     """Write findings, and count them by severity."""
-    from seglog_format.cli.render_findings import finding_text
-    from seglog_format.cli.verify import as_object
+    from seglog_format.cli.verify import write_finding
 
     counts: Counter[str] = Counter()
     for finding in found:
         counts[finding.severity.value] += 1
-        if as_json:
-            write_json(as_object(finding))
-        else:
-            write_text(finding_text(finding))
+        write_finding(finding, as_json=as_json)
     return counts
 
 
 def _audited(extent: AuditExtent) -> str:
-    from seglog_format.cli.output import count_text
-
     segments, partitions = count_text(extent.segments, "segment"), count_text(extent.partitions, "partition")
     objects, read = count_text(extent.objects, "object"), count_text(extent.metadata_partitions, "partition")
     return f"{segments} of {partitions}, {extent.logs} with a local log; {objects}; {read} of __remote_log_metadata"
-
-
-def _summary(counts: Counter[str], looked: str) -> str:
-    from seglog_format.cli.output import count_text
-    from seglog_format.cli.render_findings import COLOURS
-
-    counted = [count_text(counts[severity], severity) for severity in COLOURS if counts[severity]]
-    return f"{', '.join(counted) or 'no problems found'} ({looked})"
 
 
 def _status(counts: Counter[str]) -> int:

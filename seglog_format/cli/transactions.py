@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
+from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, PassingOver
 from seglog_format.cli.options import PATH, json_option
 from seglog_format.cli.output import diagnose, printable, time_text, write_json, write_text
-from seglog_format.cli.passing_over import PassingOver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

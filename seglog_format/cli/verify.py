@@ -10,26 +10,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
+from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import (
     PATH_OR_INPUT,
     engine_option,
     json_option,
     limit_option,
+    remote_options,
     stats_option,
     write_statistics,
 )
-from seglog_format.cli.output import diagnose, write_json, write_text
-from seglog_format.cli.progress import progress
-from seglog_format.cli.tier_options import remote_options
+from seglog_format.cli.output import count_text, diagnose, printable, progress, styled, write_json, write_text
 from seglog_format.cli.unreadable import unreadable_text
 from seglog_format.field_names import kafka_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from seglog_format.checks import Finding
-    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.checks.finding import Extent
+    from seglog_format.cli.options import RemoteChoice
+
 
 EPILOG: Final = """\b
 Examples:
@@ -117,10 +118,8 @@ def command(  # noqa: PLR0913 - an option each
             counts[finding.severity.value] += 1
             status = max(status, status_of(finding))
             if finding.severity.value in shown:
-                _write(finding, as_json=as_json)
+                write_finding(finding, as_json=as_json)
     if not as_json:
-        from seglog_format.cli.render_findings import summary
-
         write_text(summary(counts, extent))
     if stats:
         done = {"prefiltered": extent.prefiltered}
@@ -150,11 +149,11 @@ def _total(advance: Callable[[int], None]) -> Callable[[int], None]:
     return add
 
 
-def _write(finding: Finding, *, as_json: bool) -> None:
+def write_finding(finding: Finding, *, as_json: bool) -> None:
+    """Write one finding, as text or as JSON."""
     if as_json:
         write_json(as_object(finding))
         return
-    from seglog_format.cli.render_findings import finding_text
 
     write_text(finding_text(finding))
 
@@ -181,3 +180,29 @@ def as_object(finding: Finding) -> dict[str, Any]:
         "count": finding.count,
         "missing": None if finding.missing is None else finding.missing.as_object(),
     }
+
+
+# -- findings as text --------------------------------------------------------------------------------------------------
+
+
+COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+def finding_text(finding: Finding) -> str:
+    """Return one finding on one line, its severity first."""
+    severity = finding.severity.value
+    return f"{styled(severity, COLOURS[severity])}: {printable(str(finding))}"
+
+
+def summary(counts: Mapping[str, int], extent: Extent) -> str:
+    """Return the number of findings, and how much was checked."""
+    if not extent.files:
+        return "nothing was checked: there is no file"
+    checked = f"{count_text(extent.files, 'file')}, {count_text(extent.batches, 'batch')} checked"
+    return counted(counts, checked)
+
+
+def counted(counts: Mapping[str, int], checked: str) -> str:
+    """Return the number of findings of each severity, and in words what was checked."""
+    found = [count_text(counts[severity], severity) for severity in COLOURS if counts.get(severity)]
+    return f"{', '.join(found) or 'no problems found'} ({checked})"

@@ -23,8 +23,7 @@ from seglog_format import (
     open_log_directory,
     open_partition,
 )
-from seglog_format.cli.exit_status import UNREADABLE
-from seglog_format.cli.main import run
+from seglog_format.cli.main import UNREADABLE, run
 from seglog_format.codec.build import build_message_entry
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.errors import FormatError

@@ -15,7 +15,6 @@ from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from shutil import copyfile, copytree, rmtree
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import click
@@ -265,11 +264,21 @@ class Terminal(io.StringIO):
         return len(text)
 
 
+class Streams:
+    """The module `sys` with another standard error."""
+
+    def __init__(self, stderr: Terminal) -> None:
+        self.stderr = stderr
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(sys, name)
+
+
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Provide what is written to a standard error that is a terminal."""
     stream = Terminal()
-    monkeypatch.setattr(output, "sys", SimpleNamespace(stderr=stream))
+    monkeypatch.setattr(output, "sys", Streams(stream))
     return stream.written
 
 

@@ -1,8 +1,9 @@
-"""The grammars of text files in the chapters accept exactly what the decoders accept (chapters 11 and 51)."""
+"""The grammars of text files in the chapters accept exactly what the decoders accept (chapters 11, 47 and 51)."""
 
 from __future__ import annotations
 
 import re
+import tarfile
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +11,7 @@ import pytest
 from abnf import Node, ParseError, Rule
 from helpers.broker_names import texts
 from helpers.support import REPOSITORY
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from seglog_format.codec.checkpoints import (
@@ -21,6 +22,7 @@ from seglog_format.codec.checkpoints import (
 from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import FormatError, Location
 from seglog_format.schema.text import properties
+from seglog_format.tier.layouts import layout_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +45,7 @@ def grammar(chapter: str) -> type[Rule]:
 
 CHECKPOINTS: Final = grammar("51-checkpoints")
 PROPERTIES: Final = grammar("11-log-directory")
+OBJECTS: Final = grammar("47-tier-layouts")
 
 
 def parsed(rules: type[Rule], name: str, text: str) -> Node | None:
@@ -210,6 +213,46 @@ PIECES: Final = [
 @example("a\\=b = c\\\n  d")
 def test_a_properties_file_is_what_the_grammar_and_the_parser_accept(text: str) -> None:
     assert (parsed(PROPERTIES, "properties", text) is not None) == (properties(text.encode("iso-8859-1")) is not None)
+
+
+NAMED: Final = "orders-3-" + "A-_z" * 5 + "Qw/" + "0" * 18 + "42-" + "-seg" * 5 + "_w.log"
+AROUND_NUMBER: Final = re.compile(r"(orders)-([0-9]*)-([^/]*)/(.*)", re.DOTALL)
+NAME_PIECES: Final = [*"a-/07\n\u0663", "2147483648/", "9" * 20, ".log", ".indexes", ".Log", "A" * 22]
+
+
+def object_by_grammar(name: str, path: str) -> bool:
+    """Return whether the grammar accepts the name of an object, and its numbers fit their widths."""
+    node = parsed(OBJECTS, name, path)
+    widths = {"partition": 32, "start-offset": 64}
+    return node is not None and all(
+        parse_decimal(text, bits=bits) is not None for field, bits in widths.items() for text in found(node, field)
+    )
+
+
+@pytest.mark.req("SEG-TIR-001", "SEG-TIR-002")
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(NAME_PIECES), max_size=3), st.integers(0, len(NAMED)), st.integers(0, 9))
+@example([], 0, 0)
+@example(["/"], 8, 1)
+@example(["2147483648"], 7, 1)
+@example(["12345678901"], 7, 1)
+def test_the_name_of_an_object_is_what_the_grammar_and_the_layout_accept(put: list[str], at: int, left: int) -> None:
+    local = NAMED[:at] + "".join(put) + NAMED[at + left :]
+    parts = AROUND_NUMBER.fullmatch(local)
+    start, number, topic_id, rest = parts.groups() if parts else (local, "3", "A" * 22, NAMED.rpartition("/")[2])
+    for name, path in (("local", local), ("aiven", f"{start}-{topic_id}/{number}/{rest}")):
+        assert object_by_grammar(f"{name}-object", path) == (layout_named(name).parse(path) is not None), path
+
+
+def test_every_name_of_a_stored_object_follows_its_grammar() -> None:
+    for case in sorted((REPOSITORY / "fixtures" / "tiered").glob("*-*/files.tar.gz")):
+        with tarfile.open(case) as archive:
+            paths = [member.name for member in archive if member.isfile()]
+        name = case.parent.name.partition("-")[0].replace("lts", "local")
+        stored = [path for path in paths if layout_named(name).parse(path) is not None]
+        each_kind = {path.rpartition(".")[2]: path for path in stored}.values()
+        assert each_kind
+        assert all(object_by_grammar(f"{name}-object", path) for path in each_kind)
 
 
 FILES: Final = {

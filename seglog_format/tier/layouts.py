@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.compression.zstd import decompress_whole
+from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import (
     CorruptIndexError,
     CorruptRecordError,
@@ -175,11 +176,16 @@ def _segment(fields: JsonFields) -> SegmentFacts:
 def _epochs_of_manifest(fields: JsonFields) -> tuple[EpochStart, ...]:
     found = []
     for name, offset in fields.items():
-        is_number = name.isascii() and name.isdecimal() and len(name) <= len(str(INT32_MAX))
-        if not is_number or not isinstance(offset, int) or not 0 <= offset <= INT64_MAX:
+        epoch = _int32(name)
+        if epoch is None or not isinstance(offset, int) or not 0 <= offset <= INT64_MAX:
             raise fields.wrong(name, "a leader epoch and its first offset", offset)
-        found.append(EpochStart(int(name), offset))
+        found.append(EpochStart(epoch, offset))
     return tuple(sorted(found))
+
+
+def _int32(digits: str) -> int | None:
+    is_short = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(INT32_MAX))
+    return parse_decimal(digits, bits=32) if is_short else None
 
 
 # -- decryption and decompression of stored bytes (chapter 47) ---------------------------------------------------------
@@ -281,15 +287,11 @@ class AivenLayout:
         A path does not show where the prefix ends, unless it ends in a slash. So everything after the last slash counts
         as the topic.
         """
-        parts = path.rsplit("/", AIVEN_PARTS)[-AIVEN_PARTS:]
-        name = parse_object_name(parts[-1])
-        if name is None or name.kind not in AIVEN_KINDS or len(parts) < AIVEN_PARTS:
+        parts = ["", "", *path.rsplit("/", AIVEN_PARTS)][-AIVEN_PARTS:]
+        name, topic, partition = parse_object_name(parts[-1]), parse_topic_directory(parts[0]), _int32(parts[1])
+        if name is None or name.kind not in AIVEN_KINDS or topic is None or partition is None:
             return None
-        topic, partition = parse_topic_directory(parts[0]), parts[1]
-        is_number = partition.isascii() and partition.isdecimal() and len(partition) <= len(str(INT32_MAX))
-        if topic is None or not is_number:
-            return None
-        segment = RemoteSegmentId(RemotePartitionId(*topic, int(partition)), name.segment_id)
+        segment = RemoteSegmentId(RemotePartitionId(*topic, partition), name.segment_id)
         return StoredObject(path, segment, name.start_offset, name.kind)
 
     def path_of(self, segment: RemoteSegmentId, start_offset: int, kind: ObjectKind, prefix: str = "") -> str:

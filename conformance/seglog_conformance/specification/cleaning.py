@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from seglog_algorithms import compaction, retention
 from seglog_algorithms.directory import DELETED, LOG
-from seglog_algorithms.leader_epochs import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, read_offsets
+from seglog_algorithms.leader_epochs import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, read_offsets, with_offset
 from seglog_algorithms.producers import producers_before, snapshot_of, without_expired
 
 from seglog_conformance.reference.decisions import facts_of, sizes_of
@@ -135,9 +135,7 @@ def compact(request: Json) -> Json:
     work = compaction.Work(files, log, settings, decompress, aborted, producers)
     done = compaction.compact(files, work, modified, compress)
     if done.plan.groups:
-        beside[CLEANER_OFFSETS] = compaction.with_cleaner_offset(
-            beside.get(CLEANER_OFFSETS, b""), PARTITION, done.plan.end_offset
-        )
+        beside[CLEANER_OFFSETS] = with_offset(beside.get(CLEANER_OFFSETS, b""), PARTITION, done.plan.end_offset)
     return {
         "ok": True,
         **_planned(done.plan),

@@ -22,7 +22,6 @@ from seglog_algorithms.directory import (
 from seglog_algorithms.entries import MOST_AHEAD, NO_PRODUCER, NO_TIMESTAMP, walk
 from seglog_algorithms.index_settings import Settings
 from seglog_algorithms.indexes import indexes_of
-from seglog_algorithms.leader_epochs import checkpoint, read_offsets
 from seglog_algorithms.records import records_of
 from seglog_algorithms.transactions import is_aborted
 
@@ -455,9 +454,3 @@ def replaced(directory: Directory, group: Sequence[int], new: Directory) -> dict
     for base in group[1:]:
         files = retention.without_segment(files, base)
     return {**files, **new}  # SEG-CMP-022
-
-
-def with_cleaner_offset(cleaner_offsets: bytes, partition: tuple[str, int], offset: int) -> bytes:
-    """Return the checkpoint of cleaner offsets with that of one partition (SEG-CMP-023)."""
-    others = [entry for entry in read_offsets(cleaner_offsets) if entry[:2] != partition]
-    return checkpoint([*others, (*partition, offset)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from seglog_algorithms.damage import Damage
@@ -10,7 +11,7 @@ from seglog_algorithms.records import parsed
 from seglog_format.schema.checkpoints import CheckpointVersion, LeaderEpochCheckpoint, OffsetCheckpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 Epochs: TypeAlias = "list[tuple[int, int]]"
 """Each leader epoch with the offset at which it begins; both numbers increase (SEG-CKP-007)."""
@@ -54,6 +55,14 @@ def within(epochs: Epochs, start: int, end: int) -> Epochs:
     return truncated_from_start(truncated_from_end(epochs, end), start)
 
 
+def change_epochs(files: dict[str, bytes], change: Callable[[Epochs], Epochs]) -> None:
+    """Change the leader epochs of a partition; a file that cannot be read stays unchanged (SEG-RCV-028)."""
+    with suppress(Damage):
+        known = read_epochs(files.get(LEADER_EPOCHS, b""))
+        if (epochs := change(known)) != known:
+            files[LEADER_EPOCHS] = checkpoint(epochs)
+
+
 def read_epochs(data: bytes) -> Epochs:
     """Return the entries of a leader epoch checkpoint."""
     return [(entry.epoch, entry.start_offset) for entry in _entries(LeaderEpochCheckpoint, data)]
@@ -72,6 +81,12 @@ def _entries(declaration: Any, data: bytes) -> Sequence[Any]:  # noqa: ANN401 - 
     if len(found.entries) != found.entry_count:  # SEG-CKP-002
         raise Damage("SEG-CKP-002", text=f"count {found.entry_count}")
     return list(found.entries)
+
+
+def with_offset(checkpoint_data: bytes, partition: tuple[str, int], offset: int) -> bytes:
+    """Return an offset checkpoint with the offset of one partition (SEG-CKP-008)."""
+    others = [entry for entry in read_offsets(checkpoint_data) if entry[:2] != partition]
+    return checkpoint(sorted([*others, (*partition, offset)]))
 
 
 def checkpoint(entries: Iterable[tuple[object, ...]]) -> bytes:

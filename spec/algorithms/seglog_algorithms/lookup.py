@@ -245,22 +245,14 @@ def _not_before(log: Log, segment: Segment, timestamp_ms: int) -> Iterator[Entry
 
 def latest(log: Log) -> Found | None:
     """Return the first record with the largest timestamp (SEG-LKP-013)."""
-    best: Found | None = None
-    for segment in segments_from(log, log.start_offset):
-        entries = []
-        for entry in in_order(segment):
-            if entry.last_offset >= log.start_offset:
-                check_crc(entry)
-                entries.append(entry)
-        for entry in sorted(entries, key=lambda each: -each.max_timestamp_ms):
-            if best is not None and entry.max_timestamp_ms < best.timestamp_ms:
-                break
-            for record in read_entry(log, entry):
-                found = Found(record.timestamp_ms, record.offset)
-                if record.offset >= log.start_offset and found.timestamp_ms != NO_TIMESTAMP:
-                    best = found if best is None else _later(best, found)
-    return best
-
-
-def _later(one: Found, other: Found) -> Found:
-    return max(one, other, key=lambda found: (found.timestamp_ms, -found.offset))
+    entries = [entry for segment in segments_from(log, log.start_offset) for entry in in_order(segment)]
+    entries = [entry for entry in entries if entry.last_offset >= log.start_offset]
+    for entry in entries:
+        check_crc(entry)
+    found: list[Found] = []
+    for entry in sorted(entries, key=lambda each: -each.max_timestamp_ms):
+        if found and entry.max_timestamp_ms < max(found).timestamp_ms:
+            break
+        records = (record for record in read_entry(log, entry) if record.offset >= log.start_offset)
+        found += [Found(one.timestamp_ms, one.offset) for one in records if one.timestamp_ms != NO_TIMESTAMP]
+    return max(found, key=lambda each: (each.timestamp_ms, -each.offset), default=None)

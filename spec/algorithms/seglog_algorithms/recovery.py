@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +31,7 @@ from seglog_algorithms.leader_epochs import (
     LEADER_EPOCHS,
     LOG_STARTS,
     RECOVERY_POINTS,
+    change_epochs,
     checkpoint,
     read_epochs,
     read_offsets,
@@ -157,7 +157,7 @@ def recover(
     remove_snapshots(files, plan)
     if around.clean and not snapshot_offsets(files):
         write_snapshot(files, plan.end, around.log_start, decompress)
-    change_epochs(files, plan, epochs, around.log_start)
+    change_epochs(files, lambda known: epochs_of(known, plan, epochs, around.log_start))
     whole = [base for base in plan.scanned if base not in {cut.base_offset for cut in plan.cuts}]
     splits = [split(files, base, decompress) for base in whole]  # SEG-RCV-022
     if any(splits):
@@ -387,15 +387,11 @@ def write_snapshot(files: dict[str, bytes], end: int, log_start: int, decompress
         files[file_name(end, SNAPSHOT)] = snapshot_of(producers.values())
 
 
-def change_epochs(files: dict[str, bytes], plan: Plan, found: Epochs, log_start: int) -> None:
-    """Bring the leader epochs into agreement with the log."""
-    with suppress(Damage):  # SEG-RCV-028
-        known = read_epochs(files.get(LEADER_EPOCHS, b""))
-        end = epochs_end(plan, found, log_start)
-        epochs = with_newer(truncated_from_end(known, end), found)  # SEG-RCV-028, SEG-RCV-036
-        epochs = [] if plan.restarts else within(epochs, log_start, end)  # SEG-RCV-007, SEG-RCV-037
-        if epochs != known:
-            files[LEADER_EPOCHS] = checkpoint(epochs)
+def epochs_of(known: Epochs, plan: Plan, found: Epochs, log_start: int) -> Epochs:
+    """Return the leader epochs that agree with the log."""
+    end = epochs_end(plan, found, log_start)
+    epochs = with_newer(truncated_from_end(known, end), found)  # SEG-RCV-028, SEG-RCV-036
+    return [] if plan.restarts else within(epochs, log_start, end)  # SEG-RCV-007, SEG-RCV-037
 
 
 def epochs_end(plan: Plan, found: Epochs, log_start: int) -> int:
@@ -465,7 +461,7 @@ def truncate(
         return Truncated(files, dict(checkpoints), end)
     kept = [base for base in bases if base <= offset]
     lowered = {name: lowered_to(data, partition, offset) for name, data in checkpoints.items() if name in LOWERED}
-    truncate_epochs(files, offset if kept else -1)
+    change_epochs(files, lambda known: truncated_from_end(known, offset if kept else -1))  # SEG-TRN-007
     for at in snapshot_offsets(files):
         if at > offset and at not in bases:  # SEG-TRN-004; others go with their segments
             del files[file_name(at, SNAPSHOT)]
@@ -494,14 +490,6 @@ def lowered_to(data: bytes, partition: tuple[str, int], offset: int) -> bytes:
         return data
     lowered = [(*each[:2], min(each[2], offset)) if each[:2] == partition else each for each in entries]
     return data if lowered == entries else checkpoint(lowered)
-
-
-def truncate_epochs(files: dict[str, bytes], offset: int) -> None:
-    """Remove the leader epochs from an offset on (SEG-TRN-007)."""
-    with suppress(Damage):
-        known = read_epochs(files.get(LEADER_EPOCHS, b""))
-        if (left := truncated_from_end(known, offset)) != known:
-            files[LEADER_EPOCHS] = checkpoint(left)
 
 
 def truncate_segment(files: dict[str, bytes], base: int, offset: int) -> None:

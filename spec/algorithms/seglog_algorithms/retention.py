@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_algorithms.damage import Damage
 from seglog_algorithms.directory import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, base_offsets, file_name, parse_name
 from seglog_algorithms.entries import NO_TIMESTAMP, walk
-from seglog_algorithms.leader_epochs import LEADER_EPOCHS, checkpoint, read_epochs, read_offsets, truncated_from_start
+from seglog_algorithms.leader_epochs import change_epochs, truncated_from_start, with_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -264,8 +264,8 @@ def retain(
         files[file_name(log.end_offset, LOG)] = b""
     if plan.removed and not options.is_copied:  # SEG-RET-016
         start = plan.log_start_offset
-        log_starts = None if log_starts is None else with_log_start(log_starts, partition, start)  # SEG-RET-012
-        files |= with_epochs_from(files, start)
+        log_starts = None if log_starts is None else with_offset(log_starts, partition, start)  # SEG-RET-012
+        change_epochs(files, lambda known: truncated_from_start(known, start))  # SEG-RET-011
     for base in plan.removed:
         files = without_segment(files, base)
     return Retained(files, plan, log_starts)
@@ -281,16 +281,3 @@ def without_segment(directory: Directory, base_offset: int, *, keeps_snapshot: b
         and not (keeps_snapshot and parts.kind == SNAPSHOT)
     }  # SEG-RET-009, SEG-RET-010
     return {name + DELETED if name in gone else name: data for name, data in directory.items()}
-
-
-def with_epochs_from(directory: Directory, log_start_offset: int) -> dict[str, bytes]:
-    """Return the leader epoch checkpoint of a log that begins at an offset; nothing if it has none (SEG-RET-011)."""
-    known = read_epochs(directory.get(LEADER_EPOCHS, b""))
-    epochs = truncated_from_start(known, log_start_offset)
-    return {LEADER_EPOCHS: checkpoint(epochs)} if epochs != known else {}
-
-
-def with_log_start(log_starts: bytes, partition: tuple[str, int], offset: int) -> bytes:
-    """Return the checkpoint of log start offsets with that of one partition (SEG-RET-012)."""
-    others = [entry for entry in read_offsets(log_starts) if entry[:2] != partition]
-    return checkpoint(sorted([*others, (*partition, offset)]))

@@ -61,7 +61,8 @@ def test_explain_says_what_a_line_means(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_an_unknown_line_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "Something that no broker says"]) == USAGE
-    assert "no known line of a broker's log 'Something that no broker says'" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "no known line of a broker's log 'Something that no broker says'; seglog doctor PATH" in error
 
 
 def test_the_page_is_what_the_table_says() -> None:

@@ -147,6 +147,31 @@ def ran(line: str, root: Path) -> str:
 # What is not there
 
 
+@each_of(
+    ("line", "meant"),
+    [
+        ("lookup my-topic-0 2026-11-21", "for a time: --timestamp"),
+        ("find --from 2026-11-21 x my-topic-0", "for a time: --since; a time: --until"),
+        ("dump --to 2026-11-21 my-topic-0", "for the offset of a time: seglog lookup PATH --timestamp TIME"),
+        ("inspect --offset 2026-11-21 x.log", "for the offset of a time: seglog lookup PATH --timestamp TIME"),
+        ("salvage --redact key-35 my-topic-0 -o new", "for a key: --redact-key"),
+        (
+            "transactions my-topic-0",
+            "not a log directory; name the log directory that it is in: .",
+        ),
+    ],
+)
+def test_a_refusal_names_the_next_step(
+    line: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my-topic-0").mkdir()
+    (tmp_path / "my-topic-0" / f"{0:020}.log").touch()
+    (tmp_path / "x.log").touch()
+    assert run(line.split()) == USAGE
+    assert meant in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["recover", "index", "salvage -o copy"])
 def test_a_log_directory_without_a_partition_is_reported(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

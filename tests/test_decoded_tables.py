@@ -329,7 +329,7 @@ def test_strict_export_ends_there_in_one_line(broken: Path, tmp_path: Path, caps
     assert not (tmp_path / "out-undecoded").exists()
     assert run(arguments[:-1]) == 1
     assert "t-0: 2 rows in 1 file" in (shown := capsys.readouterr().out)
-    assert "4 records not decoded" in shown
+    assert "4 records not decoded (value: schema 7 is not in the registry's topic" in shown
 
 
 def test_table_grows_to_the_newest_schema_of_its_topic(broken: Path, tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_table_grows_to_the_newest_schema_of_its_topic(broken: Path, tmp_path: P
         ),
         (["--value", "avro", "--plain"], 2, "--plain needs --schema"),
         (["--value", "avro", "--schema", "{tmp}/broken.avsc"], 2, "the reader's schema: not an Avro schema"),
-        (["--value", "protobuf", "--schema", "{tmp}/broken.avsc"], 2, "the reader's schema: not a Protobuf schema"),
+        (["--value", "protobuf", "--schema", "{tmp}/broken.avsc"], 2, "not a Protobuf schema: seglog-schema.proto:1:"),
         (["--value", "json-schema", "--schema", "{tmp}/broken.avsc"], 2, "the reader's schema: "),
         (["--value", "avro", "--schemas", "{tmp}/missing"], 2, "missing"),
     ],

@@ -33,6 +33,7 @@ FOREIGN = {
     f"{NAMED}.log.zst": (bytes.fromhex("28b52ffd") + bytes(20), "compressed with zstd"),
     f"{NAMED}.log.lz4": (bytes.fromhex("04224d18") + bytes(20), "compressed with lz4"),
     "segments.tgz": (gzip.compress(LOG), "compressed with gzip: unpack it first: tar -xf"),
+    "segments.tar": (b"orders-0/" + bytes(503), "an archive: unpack it first: tar -xf"),
 }
 UNDER_ANOTHER_NAME = {
     f"{NAMED}.log": (gzip.compress(LOG), "compressed with gzip"),

@@ -218,7 +218,8 @@ def test_bytes_that_are_no_text_are_set_aside(
     (log / f"{10:020}.log").write_bytes(batch(bad + record(1, 1, b"b", b"b"), 2, base_offset=10, last_offset_delta=1))
     assert run(["export", str(log), "--to", str(tmp_path / "out"), "--format", text_format]) == 1
     assert "t-0: 11 rows in 1 file" in (shown := capsys.readouterr().out)
-    assert "1 record not decoded" in shown
+    assert f"1 record not decoded ({name}: not UTF-8" in shown
+    assert "; --bytes hex keeps all bytes), next offset 12\n" in shown
     (path,) = (tmp_path / "out-undecoded").rglob(f"*.{text_format}")
     assert f"{name}: not UTF-8" in path.read_text("utf-8")
     assert run(["export", str(log), "--to", str(tmp_path / "hex"), "--format", text_format, "--bytes", "hex"]) == 0

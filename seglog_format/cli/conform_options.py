@@ -12,7 +12,7 @@ import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH, epilog_of
-from seglog_format.cli.output import diagnose, printable, progress, write_json, write_text
+from seglog_format.cli.output import count_text, diagnose, printable, progress, write_json, write_text
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -431,9 +431,9 @@ def export(language: str, ops: str, version: str, known: str | None, output: Pat
     asked = [case for case in cases if case.op in wanted and case.level == "must"]
     younger = sum(not rules.issuperset(case.requirements) for case in asked)
     if younger:
-        diagnose(f"left out {younger} cases: their rules are newer than edition {edition.name}")
+        diagnose(f"left out {count_text(younger, 'case')}: their rules are newer than edition {edition.name}")
     for reason, count in made.left_out.items():
-        diagnose(f"left out {count} cases: {reason}")
+        diagnose(f"left out {count_text(count, 'case')}: {reason}")
     if before is None:
         diagnose("next: connect your library between the marks [seglog] yours, and run the file")
 

@@ -348,8 +348,10 @@ def _found(identifier: str) -> list[Requirement]:
     listed = [one for one in table.values() if not wanted or one.id.startswith(wanted + "-")]
     if listed:
         return listed
-    kind = "known line of a broker's log" if " " in identifier.strip() else "requirement"
-    msg = f"no {kind} {identifier!r}; {_suggestion(wanted, table)}"
+    if " " in identifier.strip():
+        msg = f"no known line of a broker's log {identifier!r}; seglog doctor PATH says what is wrong on a disk"
+    else:
+        msg = f"no requirement {identifier!r}; {_suggestion(wanted, table)}"
     raise click.UsageError(msg)
 
 

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 ALLOW: Final = "allow"
 UNDECODED_AS: Final = ("report", ALLOW)
 
+NEXT_STEPS: Final = {
+    "no header of Schema Registry": "--plain decodes values without one",
+    "as which the table holds bytes": "--bytes hex keeps all bytes",
+}
+"""What to try where the reason why a record was not decoded says one of these."""
+
 EPILOG: Final = """\b
 Examples:
   seglog export /var/lib/kafka/data --topic orders --to orders
@@ -325,6 +331,9 @@ def _text(exported: ExportedPartition) -> str:
 
     name = printable(f"{exported.topic}-{exported.partition}")
     aside = f", {count_text(exported.undecoded_count, 'record')} not decoded" if exported.undecoded_count else ""
+    if (reason := exported.undecoded_reason) is not None:
+        hint = next((f"; {step}" for part, step in NEXT_STEPS.items() if part in reason), "")
+        aside += f" ({printable(reason)}{hint})"
     end = f"next offset {exported.next_offset}{_stop_text(exported)}"
     if not exported.row_count:
         return f"{name}: nothing new{aside}, {end}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from seglog_format.cli.main import FINDINGS
-from seglog_format.cli.options import json_option
+from seglog_format.cli.options import json_option, offset_of
 from seglog_format.cli.output import diagnose, write_json
 from seglog_format.log.foreign_files import foreign_at, foreign_kind
 
@@ -33,7 +33,7 @@ POSITION: Final = re.compile(r"(.+):(\d+)")
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE[:POSITION]|-")
 @json_option
-@click.option("--offset", type=int, metavar="N", help="Start with the batch that holds this offset.")
+@click.option("--offset", type=offset_of, metavar="N", help="Start with the batch that holds this offset.")
 @click.option("--position", type=click.IntRange(min=0), metavar="P", help="Start at this byte.")
 @click.option("--batch", type=click.IntRange(min=0), metavar="N", help="Start with batch, message or slot N, from 0.")
 @click.option(

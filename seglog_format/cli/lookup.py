@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import FINDINGS
-from seglog_format.cli.options import json_option, path_argument, remote_options, showing_warnings
+from seglog_format.cli.options import json_option, offset_of, path_argument, remote_options, showing_warnings
 from seglog_format.cli.output import diagnose, write_json, write_text
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def to_timestamp_ms(_context: click.Context, _parameter: click.Parameter, value:
 
 @click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": True})
 @path_argument
-@click.argument("number", metavar="[OFFSET]", type=int, required=False)
-@click.option("--offset", type=int, metavar="N", help="Find this offset.")
+@click.argument("number", metavar="[OFFSET]", type=offset_of, required=False)
+@click.option("--offset", type=offset_of, metavar="N", help="Find this offset.")
 @click.option(
     "--timestamp",
     callback=to_timestamp_ms,

@@ -93,10 +93,22 @@ def limit_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return option(function)
 
 
+def offset_of(value: str) -> int:
+    """Parse an offset; a refusal names the option for what may have been meant."""
+    try:
+        return int(value)
+    except ValueError:
+        options = click.get_current_context().command.params
+        meant = [f"a {one.metavar.lower()}: {one.opts[0]}" for one in options if one.metavar in {"TIME", "KEY"}]
+        hint = "; ".join(meant) or "the offset of a time: seglog lookup PATH --timestamp TIME"
+        msg = f"{value!r} is not an offset; for {hint}"
+        raise click.BadParameter(msg) from None
+
+
 def offsets_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--from`` and ``--to``: the range of offsets to read."""
-    end = click.option("--to", "to_offset", type=int, metavar="OFFSET", help="Stop before this offset.")
-    return click.option("--from", "from_offset", type=int, metavar="OFFSET", help="First offset to read.")(
+    end = click.option("--to", "to_offset", type=offset_of, metavar="OFFSET", help="Stop before this offset.")
+    return click.option("--from", "from_offset", type=offset_of, metavar="OFFSET", help="First offset to read.")(
         end(function)
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import DONE, FINDINGS, PassingOver
-from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option
+from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, offset_of
 from seglog_format.cli.output import progress, write_json, write_text
 from seglog_format.errors import UsageError
 
@@ -37,7 +37,7 @@ SHOWN_OFFSETS: Final = 20
 @click.command(epilog=EPILOG)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @click.option("-o", "--output", type=PATH, required=True, metavar="DIR", help="Write here: a new or empty directory.")
-@click.option("--redact", "offsets", type=int, multiple=True, metavar="OFFSET", help="Leave this record out.")
+@click.option("--redact", "offsets", type=offset_of, multiple=True, metavar="OFFSET", help="Leave this record out.")
 @click.option("--redact-key", "keys", multiple=True, metavar="KEY", help="Leave all records with this key out.")
 @click.option("--null", "keeps_keys", is_flag=True, help="Leave out only the value and the headers of these records.")
 @index_interval_option

@@ -53,19 +53,24 @@ def foreign_kind(name: str, first: bytes = b"", *, path: str = "") -> str | None
     for magic, program in PACKED:
         if first.startswith(magic):
             return _packed_text(program, path or name)
+    if name.endswith(".tar") and not first.startswith(b"\0"):  # a log begins with an offset, an archive with a name
+        return f"an archive: unpack it first: tar -xf {_quoted(path or name)}"
     by_name = next((program for ending, program in PACKED_ENDINGS.items() if name.endswith(ending)), None)
     return None if by_name is None or first else _packed_text(by_name, path or name)
 
 
 def _packed_text(program: str, path: str) -> str:
     """Return what a packed file is, and the command that reads it; an archive may hold many files."""
-    quoted = shlex.quote(f"./{path}" if path.startswith("-") else path)
     unpack = "unzip -p" if program == "zip" else f"{program} -dc"
     is_archive = path.endswith(".tgz") or ".tar." in path
     if path.rpartition("/")[2] == STANDARD_INPUT:
         return f"compressed with {program}: unpack it first: {unpack} | seglog dump {STANDARD_INPUT}"
-    command = f"tar -xf {quoted}" if is_archive else f"{unpack} {quoted} | seglog dump {STANDARD_INPUT}"
+    command = f"tar -xf {_quoted(path)}" if is_archive else f"{unpack} {_quoted(path)} | seglog dump {STANDARD_INPUT}"
     return f"compressed with {program}: unpack it first: {command}"
+
+
+def _quoted(path: str) -> str:
+    return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
 def foreign_at(path: Path) -> str | None:

@@ -236,6 +236,8 @@ def _require(path: str | os.PathLike[str], wanted: PathKind) -> None:
     kind = path_kind(path)
     if kind is not wanted:
         hint = _example(Path(path)) if kind is PathKind.LOG_DIRECTORY else ""
+        if kind is PathKind.PARTITION:
+            hint = f"; name the log directory that it is in: {printable(str(Path(path).parent))}"
         msg = f"{printable(str(path))}: {kind.value}, not {wanted.value}{hint}"
         raise UsageError(msg)
 

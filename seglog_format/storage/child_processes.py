@@ -169,6 +169,8 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 
 NAME: Final = "seglog-schema.proto"
+NOISE: Final = re.compile(r"WARNING: |[IWEF]\d{4} |\s*$")
+"""Lines of the compiler's own log, which it may print before its errors."""
 SAFE_NAME: Final = re.compile(r"(?!.*\.\.)\w[\w./-]*", re.ASCII)
 """Pattern of file names that stay in the temporary directory."""
 NAMES_REFUSED: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
@@ -227,6 +229,6 @@ def _run(root: Path) -> bytes:
         msg = f"the schema took more than {SECONDS} seconds to compile"
         raise ValueError(msg) from error
     if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ValueError(lines[0] if lines else "the schema does not compile")
+        lines = [line for line in done.stderr.decode(errors="replace").splitlines() if not NOISE.match(line)]
+        raise ValueError(lines[0].replace(f"{root}/", "") if lines else "the schema does not compile")
     return output.read_bytes()

@@ -243,6 +243,7 @@ class PartitionExport:
             file_count=after.file_count - before.file_count,
             size=after.size - before.size,
             undecoded_count=0 if self.undecoded is None else self.undecoded.count,
+            undecoded_reason=None if self.undecoded is None else self.undecoded.reason,
             changes=tuple(self._changes),
             stopped_by=stopped_by,
             waits_for=None if is_ended else self._waits_for(),

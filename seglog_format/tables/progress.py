@@ -200,6 +200,7 @@ class ExportedPartition:
         file_count: number of new files.
         size: of the new files, in bytes.
         undecoded_count: number of records that could not be decoded: they are in the table beside this one.
+        undecoded_reason: why the first of them could not be; None if there is none.
         changes: of the log since the last run, and the gaps and the damage that this run found.
         stopped_by: the error at which reading ended; None if it reached the end of the log.
         waits_for: the open transaction at which an export of committed records ended; None if there is none.
@@ -213,6 +214,7 @@ class ExportedPartition:
     file_count: int = 0
     size: int = 0
     undecoded_count: int = 0
+    undecoded_reason: str | None = None
     changes: tuple[Change, ...] = ()
     stopped_by: FormatError | UndecodedRecordError | None = None
     waits_for: OpenTransaction | None = None

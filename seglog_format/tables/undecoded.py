@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from seglog_format.tables.progress import Progress
-from seglog_format.tables.rows import last_offset
+from seglog_format.tables.rows import REASON, last_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,7 @@ class UndecodedRows:
 
     Attributes:
         count: number of records that could not be decoded, also those that a stopped run has added.
+        reason: why the first of them could not be; None if there is none.
     """
 
     def __init__(self, key: TopicPartition, opened: Callable[[], Table]) -> None:
@@ -41,6 +42,7 @@ class UndecodedRows:
         self._part: FilePart | None = None
         self._progress = Progress()
         self.count = 0
+        self.reason: str | None = None
 
     def add(self, rows: pa.Table) -> None:
         """Write rows that the table does not have."""
@@ -48,6 +50,7 @@ class UndecodedRows:
         if self._part is None:
             self._progress = table.progress_of(self._key) or Progress()
         self.count += rows.num_rows
+        self.reason = self.reason or rows.column(REASON)[0].as_py()
         new = rows.filter(pc.greater_equal(rows.column("offset"), self._progress.next_offset))
         if not new.num_rows:
             return

@@ -34,7 +34,8 @@ from proofs.kafka.oracle import CLUSTERS, Oracle, OracleError
 from proofs.kafka.served import digest_of
 from proofs.kafka.waiting import wait_for
 from seglog_format import BrokerGeneration, RecoveryOptions, open_partition, recover
-from seglog_format.errors import SeglogError
+from seglog_format.codec.side_files import decode_producer_snapshot
+from seglog_format.errors import Location, SeglogError
 
 if TYPE_CHECKING:
     import argparse
@@ -205,13 +206,14 @@ def prove(options: argparse.Namespace) -> Outcome:
         @cache
         def home_of(release: str) -> Home:
             root = closing.enter_context(tempfile.TemporaryDirectory(prefix="starts-"))
-            return Home(release, Path(root), closing.enter_context(Oracle(release, project=CLUSTERS)))
+            kept = options.journal.absolute().with_suffix("") / release
+            return Home(release, Path(root), kept, closing.enter_context(Oracle(release, project=CLUSTERS)))
 
         for turn, first in enumerate(range(options.first, options.first + options.cases, IN_ONE_START)):
-            if time.monotonic() < deadline:
-                last = min(first + IN_ONE_START, options.first + options.cases)
-                home = home_of(options.kafka[turn % len(options.kafka)])
-                trials.check(home, range(first, last), is_clean=turn % 4 in {1, 2})
+            last = min(first + IN_ONE_START, options.first + options.cases)
+            release = options.kafka[turn % len(options.kafka)]
+            if time.monotonic() < deadline or trials.journal.holds(release, range(first, last)):
+                trials.check(home_of(release), range(first, last), deadline, is_clean=turn % 4 in {1, 2})
                 trials.check_alone(SINGLE, deadline)
         trials.check_alone(len(trials.alone), deadline)
     return trials.outcome(options.kafka)
@@ -225,13 +227,14 @@ class Home:
         scratch: directory for copies.
     """
 
-    def __init__(self, release: str, root: Path, oracle: Oracle) -> None:
+    def __init__(self, release: str, root: Path, home: Path, oracle: Oracle) -> None:
         self.release, self.scratch, self.oracle = release, root, oracle
-        self.staged = root / "staged"
-        home = root / "home"
-        home.mkdir()
+        self.staged, self.logs = root / "staged", home / "logs"
+        if (self.logs / CLEAN).exists():
+            return  # of an earlier run
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir(parents=True)
         broker = Broker(release, home, project=CLUSTERS, settings=SETTINGS)
-        self.logs = broker.logs
         names = [f"p{number:03}" for number in range(IN_ONE_START)]
         topics = {name: {"partitions": 1, "replication": 1, "config": TOPIC_CONFIG} for name in names}
         with broker.running():
@@ -281,6 +284,10 @@ class Journal:
         """Return the outcome of a case, its exceptions if the broker did not start; None if it was not tried."""
         return self._found.get(json.dumps([home.release, *case]))
 
+    def holds(self, release: str, numbers: range) -> bool:
+        """Return whether one of some cases was tried."""
+        return any(key[0] == release and key[1] in numbers for key in map(json.loads, self._found))
+
     def note(self, home: Home, case: Case, found: dict[str, Any] | list[str]) -> None:
         """Add an outcome."""
         key = [home.release, *case]
@@ -298,9 +305,9 @@ class Trials:
         self.counts: dict[str, Counter[str]] = defaultdict(Counter)
         self.reasons: dict[str, Counter[str]] = defaultdict(Counter)
         self.misses: list[str] = []
-        self.starts = self.refused = 0
+        self.starts = self.refused = self.left = 0
 
-    def check(self, home: Home, numbers: Iterable[int], *, is_clean: bool) -> None:
+    def check(self, home: Home, numbers: Iterable[int], deadline: float, *, is_clean: bool) -> None:
         """Predict what becomes of some cases, then start a broker on those that should not keep it from starting."""
         cases = [
             made(self.seed, number, home, f"p{index:03}-0", is_clean=is_clean) for index, number in enumerate(numbers)
@@ -308,8 +315,11 @@ class Trials:
         predicted = self._predict(home, [case for case in cases if case.kind not in ALONE])
         together = [case for case in predicted if not isinstance(predicted[case], str)]
         while left := [case for case in together if self.journal.found(home, case) is None]:
+            if time.monotonic() >= deadline:
+                break
             self._start(home, left)
-        for case in together:
+        self.left += len(left)
+        for case in (case for case in together if case not in left):
             self._judge(home, case, predicted[case])
         self.alone += [(home, case) for case in cases if case not in together]
         random.Random(self.seed).shuffle(self.alone)
@@ -389,7 +399,7 @@ class Trials:
         facts = {
             "directories": count,
             "right": right,
-            "notJudged": len(self.alone),
+            "notJudged": self.left + len(self.alone),
             "brokersEnded": self.refused,
             "starts": self.starts,
             "kinds": kinds,
@@ -432,8 +442,12 @@ def made(seed: int, number: int, home: Home, name: str, *, is_clean: bool) -> Ca
 
 @cache
 def usable() -> list[Any]:
-    """Return the partitions that are no metadata log: a broker of this release has its own."""
-    return [source for source in sources() if not source.name.startswith(("__cluster_metadata", "@metadata"))]
+    """Return the partitions that are no metadata log: a broker of this release has its own.
+
+    Those of the repository come first, wherever it lies, so that a seed means the same cases everywhere.
+    """
+    found = [source for source in sources() if not source.name.startswith(("__cluster_metadata", "@metadata"))]
+    return sorted(found, key=lambda source: source.case.startswith("authentic/"))
 
 
 def statements(logs: Path) -> list[dict[str, Any]]:
@@ -477,27 +491,53 @@ def prediction(logs: Path, case: Case, home: Home, said: list[dict[str, Any]]) -
     is_forgotten = any("forgets producer" in each["what"] for each in own)
     with open_partition(path) as partition:
         found |= {"begin": partition.log_start_offset, "log_end": log_end}
+        stored = next((each for each in partition.listing.snapshots if each.base_offset == log_end), None)
+        is_open = partition.transactions.open_offsets and not is_forgotten
+        if max(partition.log_end_offset, partition.log_start_offset) < log_end:
+            found["unread"] = f"an index says that the log ends at {log_end}: no fetch above the last record succeeds"
         if partition.transactions.damage is None:
-            found["end"] = log_end if is_forgotten else min(partition.last_stable_offset, log_end)
+            found["end"] = min(partition.last_stable_offset, log_end) if is_open else log_end
+        elif stored is not None:
+            found["end"] = min(open_in(stored.path), default=log_end)
+            is_forgotten = True  # the reader does not decide; a broker goes by the snapshot and the indexes
         own_records = partition.records(isolation="read_committed", on_gap=lambda _gap: None)
         records = delivered(partition) if is_forgotten else own_records
-        found["records"], found["sha256"] = digest_of(
-            each for each in _until_damage(records, found) if each.offset < log_end
-        )
+        end = found.get("end", log_end)
+        found["records"], found["sha256"] = digest_of(_below(end, records, partition.log_start_offset, found))
     return found | {"files": files_of(path)}
 
 
-def _until_damage(records: Iterable[Record | Message], found: dict[str, Any]) -> Iterator[Record | Message]:
+def _below(
+    end: int, records: Iterable[Record | Message], reached: int, found: dict[str, Any]
+) -> Iterator[Record | Message]:
+    """Yield the records below an offset, and note damage before it."""
     try:
-        yield from records
+        for each in records:
+            if each.offset >= end:
+                return
+            reached = each.offset + 1
+            yield each
     except SeglogError as error:
-        found["unread"] = str(error)
+        if reached < end:
+            found["unread"] = str(error)
+
+
+def open_in(snapshot: Path) -> list[int]:
+    """Return the first offset of each transaction that is open by a producer snapshot."""
+    producers = decode_producer_snapshot(snapshot.read_bytes(), Location(str(snapshot))).producers
+    return [each.current_txn_first_offset for each in producers if each.current_txn_first_offset >= 0]
 
 
 def delivered(partition: Partition) -> Iterator[Record | Message]:
     """Yield the records that a consumer of committed records gets where a broker knows of no open transaction."""
+    listed = [each for segment in partition.segments for each in getattr(segment.transaction_index, "entries", ())]
     for batch in partition.batches():
-        if not getattr(batch.header, "is_control", False) and not partition.transactions.is_aborted(batch.header):
+        header = batch.header
+        is_listed = getattr(header, "is_transactional", False) and any(
+            each.producer_id == header.producer_id and each.first_offset <= header.base_offset < each.last_offset
+            for each in listed
+        )
+        if not getattr(header, "is_control", False) and not is_listed:
             yield from (each for each in batch.records if each.offset >= partition.log_start_offset)
 
 

@@ -8,8 +8,11 @@ import shlex
 import shutil
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import pytest
 from helpers.damage import damaged_cases
 from helpers.made_partitions import checkpoint, control, entry, make, transactional
 from helpers.remote_records import append, started, updated
@@ -19,11 +22,18 @@ from helpers.walking import each_of
 from proofs.unpacking import unpack_archive
 from seglog_format import open_partition
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, USAGE, run
+from seglog_format import LogConfig, open_partition
+from seglog_format.cleaning.deletion import prepare_retention
+from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
+from seglog_format.cli.main import run
 from seglog_format.codec import checkpoints
 from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.doctor import starts
 from seglog_format.doctor.examination import Examination
+from seglog_format.doctor.sizes import stamped_late
 from seglog_format.doctor.statements import Kind
+from seglog_format.log.directory import LogDirectory
+from seglog_format.log.listing import list_log_directory
 from seglog_format.log.remote_store import RemoteCopies
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS
 from seglog_format.recovery.losses import losses_of
@@ -32,9 +42,7 @@ from seglog_format.tier.segments import SegmentState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    import pytest
     from helpers.damage import Case
 
     from seglog_format.log.listing import PartitionListing
@@ -335,6 +343,33 @@ def test_every_next_step_can_be_typed(tmp_path: Path, capsys: pytest.CaptureFixt
             words = shlex.split(one["next"].replace("NEW", str(tmp_path / f"new-{number}")))
             assert run(words[1:]) != USAGE, one["next"]
             shutil.rmtree(tmp_path / f"new-{number}", ignore_errors=True)
+
+
+RETAINED: Final = [
+    name for name in bundled_cases() if name.split("/")[1] in {"segs-fine", "mixed-segs", "rolltime", "delrec"}
+]
+
+
+@each_of("case", RETAINED)
+@pytest.mark.req("SEG-RET-003")
+def test_retention_by_time_removes_no_segment_that_is_said_to_stay(case: str) -> None:
+    """At, before and after the first and last timestamp and one between, without a limit and with one of an hour."""
+    directory = LogDirectory(list_log_directory(states(bundled(case))[0]))
+    for entry_ in directory.partitions.values():
+        with directory.open(entry_) as partition:
+            stamps = {each.base_offset: each.largest_timestamp_ms for each in partition.segments}
+            if min(stamps.values()) < 0:
+                continue  # without timestamps, the time of the file counts, which is that of this copy
+            some = sorted(stamps.values())[:: max(1, len(stamps) // 2)]
+            for now_ms in {stamp + near for stamp in some for near in (-1, 0, 1, 3_600_001)}:
+                late = {int(Path(each.where.path).stem) for each in stamped_late(entry_, partition, now_ms)}
+                assert late == {base_offset for base_offset, stamp in stamps.items() if stamp > now_ms}
+                for limit_ms in (0, 3_600_000):
+                    config = LogConfig(retention_ms=limit_ms, retention_bytes=-1)
+                    gone = prepare_retention(entry_.path, config, now_ms=now_ms, directory=directory).plan.removed
+                    due = takewhile(lambda each: now_ms - stamps[each] > limit_ms, stamps)  # noqa: B023 - used here
+                    assert [each.base_offset for each in gone] == list(due)
+                    assert all(each.base_offset < min(late) for each in gone if late)
 
 
 def test_what_brokers_of_a_release_do_not_accept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

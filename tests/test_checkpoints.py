@@ -20,10 +20,9 @@ from seglog_format.codec.checkpoints import (
     decode_offset_checkpoint,
     decode_partition_metadata,
 )
-from seglog_format.codec.simple_checkpoints import simple_offsets
-from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import CorruptIndexError, FormatError, Location, UnsupportedVersionError
-from seglog_format.names import OFFSET_CHECKPOINT_KINDS
+from seglog_format.log.listing import simple_offsets
+from seglog_format.names import OFFSET_CHECKPOINT_KINDS, parse_decimal
 from seglog_format.record_model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
 from seglog_format.schema import checkpoints as schema
 from seglog_format.schema.fields import layout

@@ -20,12 +20,9 @@ from helpers.support import FIXTURES, bundled, bundled_cases, states
 from helpers.walking import each_of
 
 from proofs.unpacking import unpack_archive
-from seglog_format import open_partition
-from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, USAGE, run
 from seglog_format import LogConfig, open_partition
 from seglog_format.cleaning.deletion import prepare_retention
-from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
-from seglog_format.cli.main import run
+from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, USAGE, run
 from seglog_format.codec import checkpoints
 from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.doctor import starts

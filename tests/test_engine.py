@@ -20,7 +20,7 @@ from seglog_format.engine import choice
 from seglog_format.engine.choice import COLUMNAR_SIZE, choose
 from seglog_format.engine.columnar import _loading
 from seglog_format.errors import UsageError
-from seglog_format.log.log_sizes import size_of_logs
+from seglog_format.log.path_kind import size_of_logs
 from seglog_format.recovery.apply import RecoveryOptions
 from seglog_format.types import Extent
 

@@ -21,7 +21,7 @@ EXCEPTIONS: Final = {
     "cli/main.py": "opens an empty device in place of standard streams that are closed",
     "columnar/kernel_build.py": "writes the compiled kernels beside their sources",
     "log/broker_lock.py": "asks whether a broker holds the lock file",
-    "recovery/broker_files.py": "opens an empty device in place of a file that is not there",
+    "recovery/planned_files.py": "opens an empty device in place of a file that is not there",
     "serve/slices.py": "opens logs that the kernel sends to clients",
     "serve/state_directory.py": "makes the directory for what groups commit",
     "spark/committing.py": "moves what tasks have written",

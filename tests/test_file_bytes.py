@@ -21,7 +21,7 @@ from seglog_format.checks import verify
 from seglog_format.errors import RefusedError, UnreadableError, UsageError
 from seglog_format.lines import lines_of
 from seglog_format.log.index_file import TransactionIndex
-from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.listing import read_offset_checkpoint
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.storage import file_bytes, file_reader
 from seglog_format.storage.file_bytes import (

@@ -19,8 +19,8 @@ from seglog_format.codec.checkpoints import (
     decode_offset_checkpoint,
     decode_partition_metadata,
 )
-from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import FormatError, Location
+from seglog_format.names import parse_decimal
 from seglog_format.schema.text import properties
 from seglog_format.tier.layouts import layout_named
 

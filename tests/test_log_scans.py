@@ -10,7 +10,7 @@ from helpers.batches import batch, record
 
 from proofs.fuzz.random_damage import damaged
 from proofs.fuzz.random_logs import random_log
-from seglog_format.columnar.recovery_kernels import ColumnarRecovery
+from seglog_format.columnar.index_log import ColumnarRecovery
 from seglog_format.engine.choice import Engine
 from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions

@@ -13,7 +13,6 @@ from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog_format.decimal_text import is_decimal, parse_decimal
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.names import (
     FIXED_NAMES,
@@ -24,7 +23,9 @@ from seglog_format.names import (
     FileKind,
     FileName,
     PartitionDirectoryName,
+    is_decimal,
     is_legal_topic,
+    parse_decimal,
     parse_file_name,
     parse_partition_directory,
     partition_directory_name,

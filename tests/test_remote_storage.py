@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.errors import CorruptRecordError, RefusedError, UsageError
-from seglog_format.log.listing import list_partition
-from seglog_format.log.offset_checkpoints import checkpointed_offset
+from seglog_format.log.listing import checkpointed_offset, list_partition
 from seglog_format.log.partition import Partition, open_partition
 from seglog_format.log.path_kind import PathKind, directory_kind
 from seglog_format.names import FileKind

@@ -34,7 +34,7 @@ from seglog_format.cli.main import run
 from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.storage.output_directory import OutputDirectory
 from seglog_format.tables import rows
-from seglog_format.tables.export_run import ExportOptions, opened_export
+from seglog_format.tables.export import ExportOptions, opened_export
 from seglog_format.tables.progress import ChangeKind
 from seglog_format.tables.settings import TableSettings
 from seglog_format.tables.sources import sources_at

@@ -27,7 +27,7 @@ DIRECTORIES: Final = {
 LONGER_MODULES: Final[dict[str, str]] = {}
 LONGER_FUNCTIONS: Final = {
     "seglog_format/cli/serve.py: command": "a parameter for each of its options",
-    "seglog_format/columnar/message_reader.py: read_messages": "a kernel: one loop with much state",
+    "seglog_format/columnar/reader.py: read_messages": "a kernel: one loop with much state",
     "seglog_format/columnar/reader.py: read_batches": "a kernel: one loop with much state",
     "seglog_format/columnar/records.py: decode_records": "a kernel: one loop with much state",
     "tests/helpers/hostile_testee.py: misbehave": "a flat list: a case for each of its bad manners",

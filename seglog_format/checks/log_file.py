@@ -26,7 +26,7 @@ from seglog_format.codec.framing import frame_at, walk
 from seglog_format.codec.record_stream import KEPT_RECORDS
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.log.entry_table import OffsetRange, check_offsets
-from seglog_format.log.log_outline import LogOutline, LogRow
+from seglog_format.log.index_rules import LogOutline, LogRow
 from seglog_format.model import ControlRecordType, Frame, RecordBatchHeader, Tail, TailKind
 from seglog_format.recovery.salvage_scan import next_entry
 
@@ -280,7 +280,7 @@ class LogVerification:
                 self.summary.aborts[header.last_offset] = header.producer_id
 
 
-# -- checks of metadata snapshots: each is a log between a header and a footer (chapter 32) ---------------------------
+# -- checks of metadata snapshots: each is a log between a header and a footer (chapter 32) ----------------------------
 
 
 @dataclass(frozen=True, slots=True)

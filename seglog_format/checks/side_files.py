@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from seglog_format.checks.partition_directory import SegmentState
     from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
-    from seglog_format.log.index_rules import Violation
+    from seglog_format.log.index_rules import LogOutline, Violation
     from seglog_format.log.listing import PartitionListing, SegmentFiles
-    from seglog_format.log.log_outline import LogOutline
     from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.model import BatchHeader, OffsetPosition, TimestampOffset
     from seglog_format.record_model import ProducerStateEntry
@@ -106,7 +105,7 @@ def zero_slots(path: str, position: int, count: int) -> Iterator[Problem]:
         yield Problem(Location(path, position), "the end of the index", f"{count} zero slots")
 
 
-# -- checks of chapter 40 ---------------------------------------------------------------------------------------------
+# -- checks of chapter 40 ----------------------------------------------------------------------------------------------
 
 
 @checks("SEG-IDX-001")
@@ -153,7 +152,7 @@ def offset_slots_without_zeros(subject: OffsetIndexSubject) -> Iterator[Problem]
     yield from zero_slots(index.path, len(subject.entries) * index.layout.size, index.trailing_zero_count)
 
 
-# -- checks of chapter 41 ---------------------------------------------------------------------------------------------
+# -- checks of chapter 41 ----------------------------------------------------------------------------------------------
 
 
 @checks("SEG-TIX-001")
@@ -201,7 +200,7 @@ def time_slots_without_zeros(subject: TimeIndexSubject) -> Iterator[Problem]:
     yield from zero_slots(index.path, len(subject.entries) * index.layout.size, index.trailing_zero_count)
 
 
-# -- checks of chapter 42. The decoder reports an entry of another version (SEG-TXN-002) ------------------------------
+# -- checks of chapter 42. The decoder reports an entry of another version (SEG-TXN-002) -------------------------------
 
 
 @checks("SEG-TXN-001")
@@ -241,7 +240,7 @@ def last_stable_offsets(subject: TransactionIndexSubject) -> Iterator[Problem]:
     yield from subject.problems(index_rules.last_stable_offsets_in_range(subject.index.entries))
 
 
-# -- checks of chapter 50. The decoder checks version, checksum and size ----------------------------------------------
+# -- checks of chapter 50. The decoder checks version, checksum and size -----------------------------------------------
 
 
 @checks("SEG-PSN-004")
@@ -256,7 +255,7 @@ def offsets_below_name(subject: SnapshotSubject) -> Iterator[Problem]:
     yield from subject.problems(index_rules.snapshot_offsets_below_name(subject.producers, subject.offset))
 
 
-# -- checks of the producer snapshots against the log -----------------------------------------------------------------
+# -- checks of the producer snapshots against the log ------------------------------------------------------------------
 
 
 MAX_NAMED: Final = 10

@@ -27,8 +27,7 @@ from seglog_format.engine.columnar import prefilter_of
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.foreign_files import UNKNOWN, foreign_at, unnamed_base_offset
 from seglog_format.log.listing import LogDirectoryListing, list_log_directory, list_partition
-from seglog_format.log.log_sizes import size_of_logs
-from seglog_format.log.path_kind import PathKind, path_kind
+from seglog_format.log.path_kind import PathKind, path_kind, size_of_logs
 from seglog_format.log.scanning import bytes_for, storage_for
 from seglog_format.log.side_files import meta_properties_of
 from seglog_format.names import (
@@ -182,7 +181,7 @@ def notes_once(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield from notes.values()
 
 
-# -- verification of one file, whose name decides its kind; an index is compared with the log beside it ---------------
+# -- verification of one file, whose name decides its kind; an index is compared with the log beside it ----------------
 
 
 SNAPSHOT_KINDS: Final = (FileKind.METADATA_SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT)
@@ -245,7 +244,7 @@ def _summary_beside(path: Path, name: FileName, options: Options) -> LogSummary:
             return summary
 
 
-# -- verification of a log directory: its partitions, its root files, and whether they agree (chapter 11) -------------
+# -- verification of a log directory: its partitions, its root files, and whether they agree (chapter 11) --------------
 
 
 @dataclass(frozen=True, slots=True)

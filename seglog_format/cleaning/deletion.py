@@ -20,8 +20,12 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.errors import write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
-from seglog_format.log.listing import DELETED, LOG_DIRECTORY_KINDS, list_partition
-from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.listing import (
+    DELETED,
+    LOG_DIRECTORY_KINDS,
+    list_partition,
+    read_offset_checkpoint,
+)
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.record_model import CheckpointedOffset
 from seglog_format.recovery.apply import writing

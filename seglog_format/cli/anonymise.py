@@ -8,7 +8,7 @@ import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH, json_option, path_argument
-from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.output import write_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,14 +37,12 @@ def command(path: Path, *, output: Path, as_json: bool) -> int:
 
     made = anonymise(path, output)
     for one in made.not_understood:
-        if as_json:
-            write_json({"type": "notUnderstood", **_fields(one)})
-        else:
-            write_text(_text(one))
-    if as_json:
-        write_json({"type": "anonymised", "partitions": made.partitions, "files": made.files})
-    else:
-        write_text(f"{count_text(made.files, 'file')} in {count_text(made.partitions, 'partition')}")
+        write_line({"type": "notUnderstood", **_fields(one)} if as_json else _text(one))
+    write_line(
+        {"type": "anonymised", "partitions": made.partitions, "files": made.files}
+        if as_json
+        else f"{count_text(made.files, 'file')} in {count_text(made.partitions, 'partition')}"
+    )
     return FINDINGS if made.not_understood else 0
 
 

@@ -17,13 +17,13 @@ from seglog_format.cli.output import (
     size_text,
     table,
     time_text,
-    write_json,
-    write_text,
+    write_line,
+    write_lines,
 )
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from seglog_format.cluster.cluster import Cluster
@@ -73,7 +73,7 @@ def command(
         return _write_history(cluster, history, as_json=as_json)
     state = cluster.metadata(at_offset=at_offset, at_time_ms=at_time)
     lines = list(_lines(cluster, state, with_secrets=secrets))
-    _write(lines, as_json=as_json)
+    write_lines(lines if as_json else cluster_text(lines))
     problems = [line["text"] for line in lines if line["type"] == "problem"]
     for problem in problems:
         diagnose(problem)
@@ -91,16 +91,6 @@ def _lines(cluster: Cluster, state: MetadataState | None, *, with_secrets: bool)
     yield from problem_lines(cluster, state)
 
 
-def _write(lines: list[Line], *, as_json: bool) -> None:
-    if as_json:
-        for line in lines:
-            write_json(line)
-        return
-
-    for text in cluster_text(lines):
-        write_text(text)
-
-
 def _write_history(cluster: Cluster, topic: str, *, as_json: bool) -> int:
     from seglog_format.cluster.metadata_log import topic_history
 
@@ -109,10 +99,7 @@ def _write_history(cluster: Cluster, topic: str, *, as_json: bool) -> int:
         raise UsageError(msg)
     log = max(cluster.metadata_logs, key=lambda each: each.state().end_offset)
     for event in topic_history(log.records(), topic):
-        if as_json:
-            write_json(event_line(event))
-        else:
-            write_text(event_text(event))
+        write_line(event_line(event) if as_json else event_text(event))
     return 0
 
 
@@ -121,15 +108,21 @@ def _write_history(cluster: Cluster, topic: str, *, as_json: bool) -> int:
 
 def cluster_text(lines: Sequence[Line]) -> Iterator[str]:
     """Yield the text for the lines of a cluster."""
-    by_type: dict[str, list[Line]] = {}
-    for line in lines:
-        by_type.setdefault(line["type"], []).append(line)
+    by_type = _grouped(lines, "type")
     yield from _heading(by_type["cluster"][0])
     for title, columns, rows in _tables(by_type):
         if rows:
             yield ""
             yield title
             yield from table(columns, rows)
+
+
+def _grouped(lines: Iterable[Line], name: str) -> dict[str, list[Line]]:
+    """Return lines by one of their values."""
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        found.setdefault(line[name], []).append(line)
+    return found
 
 
 def _heading(line: Line) -> Iterator[str]:
@@ -174,9 +167,7 @@ def _topic_cells(by_type: dict[str, list[Line]]) -> Iterator[list[str]]:
     for line in by_type.get("config", ()):
         if line["resourceType"] == "topic":
             settings.setdefault(line["resourceName"], []).append(f"{line['name']}={line['value']}")
-    replicas: dict[str, list[Line]] = {}
-    for line in by_type.get("replica", ()):
-        replicas.setdefault(line["topic"], []).append(line)
+    replicas = _grouped(by_type.get("replica", ()), "topic")
     for line in by_type.get("topic", ()):
         copies = replicas.get(line["topic"], [])
         yield [
@@ -207,9 +198,7 @@ def _acl_text(line: Line) -> str:
 
 
 def _group_cells(by_type: dict[str, list[Line]]) -> Iterator[list[str]]:
-    committed: dict[str, list[Line]] = {}
-    for line in by_type.get("committedOffset", ()):
-        committed.setdefault(line["group"], []).append(line)
+    committed = _grouped(by_type.get("committedOffset", ()), "group")
     for line in by_type.get("group", ()):
         head = [printable(line["group"]), line["groupType"], str(len(line["members"]))]
         for each in committed.get(line["group"], ()):
@@ -251,9 +240,7 @@ def event_text(event: TopicEvent) -> str:
 
 def resurrection_text(lines: Sequence[Line]) -> Iterator[str]:
     """Yield the text for the plan of a new node."""
-    by_type: dict[str, list[Line]] = {}
-    for line in lines:
-        by_type.setdefault(line["type"], []).append(line)
+    by_type = _grouped(lines, "type")
     (node,) = by_type["node"]
     yield f"node {node['nodeId']} for Kafka {node['kafka']}, cluster {printable(node['clusterId'])}"
     yield ", ".join(f"{printable(name)} {level}" for name, level in sorted(node["features"].items()))

@@ -28,7 +28,7 @@ from seglog_format.cli.conform_options import (
 from seglog_format.cli.explain import normalized
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH, epilog_of
-from seglog_format.cli.output import diagnose, printable, progress, write_json, write_text
+from seglog_format.cli.output import diagnose, printable, progress, running_sum, write_json, write_lines, write_text
 from seglog_format.errors import UsageError, write_errors
 
 if TYPE_CHECKING:
@@ -202,8 +202,7 @@ def _print_bugs(shown: Sequence[Shown]) -> None:
     from seglog_conformance.report_table import bug_lines, bug_table, console
 
     console(4).print(bug_table(shown))
-    for line in bug_lines(shown):
-        write_text(printable(line))
+    write_lines(map(printable, bug_lines(shown)))
 
 
 # -- ``seglog conform`` ------------------------------------------------------------------------------------------------
@@ -346,14 +345,8 @@ def _printed(_outcome: Outcome, result: Result) -> None:
 
 def _counted(advance: Callable[[int], None]) -> Callable[[object, object], None]:
     """Return a callback for results that passes on their running count."""
-    done = 0
-
-    def add(_outcome: object, _result: object) -> None:
-        nonlocal done
-        done += 1
-        advance(done)
-
-    return add
+    add = running_sum(advance)
+    return lambda _outcome, _result: add(1)
 
 
 def _print(outcomes: Sequence[Outcome], cases: Sequence[Case], jsonl: str) -> None:
@@ -367,8 +360,7 @@ def _print(outcomes: Sequence[Outcome], cases: Sequence[Case], jsonl: str) -> No
     for outcome in outcomes:
         lines = (*head(outcome, known), *why_incomplete(outcome), *not_asked(outcome, known))
         lines += (*failures(outcome, known, jsonl), *refusal_lines(outcome.results, cases), *twin_lines(outcome.twins))
-        for line in lines:
-            write_text(printable(line))
+        write_lines(map(printable, lines))
 
 
 def _diagnose_twins(outcomes: Sequence[Outcome]) -> None:
@@ -405,8 +397,8 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
             found = smoke_test(examiner, every, read_known(listed.name, listed.version))
         except StartError as error:
             first, *rest = str(error).splitlines() or [""]
-            for line in (f"{listed.label}: the adapter does not start: {first}", *(f"    {line}" for line in rest)):
-                write_text(printable(line))
+            texts = (f"{listed.label}: the adapter does not start: {first}", *(f"    {line}" for line in rest))
+            write_lines(map(printable, texts))
             status = FINDINGS
             continue
         finally:
@@ -415,8 +407,7 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
         write_text(f"the adapter {state}" + (printable(f"; hint: {found.hint}") if found.hint else ""))
         write_text(printable(f"{listed.label}: {said.name} {said.version} ({said.language}); {', '.join(hello.ops)}"))
         for group in alike(found.results):
-            for line in group_lines(group, {case.id: case for case in every}):
-                write_text(printable(line))
+            write_lines(map(printable, group_lines(group, {case.id: case for case in every})))
         status = FINDINGS if found.is_broken else status
     return status
 

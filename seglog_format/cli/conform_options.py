@@ -12,7 +12,7 @@ import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH, epilog_of
-from seglog_format.cli.output import count_text, diagnose, printable, progress, write_json, write_text
+from seglog_format.cli.output import count_text, diagnose, printable, progress, write_json, write_lines, write_text
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -258,8 +258,7 @@ def cross(*, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's va
             write_json({"type": "pair", **names, "verdicts": counts, "failures": [one.case for one in pair.failures]})
     else:
         console(len({pair.consumer for pair in pairs})).print(cross_table(pairs))
-        for line in cross_lines(pairs):
-            write_text(printable(line))
+        write_lines(map(printable, cross_lines(pairs)))
     return FINDINGS if any(pair.failures for pair in pairs) else 0
 
 

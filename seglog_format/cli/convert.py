@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from seglog_format.cli.options import PATH, json_option
-from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.output import write_line
 from seglog_format.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
@@ -50,10 +50,7 @@ def command(lines: Path, *, output: Path, bytes_as: Any, as_json: bool) -> int: 
         files = rebuilt_files(_objects(texts), bytes_as=bytes_as)
         written = [(made.name, write_new_file(staging, made.name, made.pieces)) for made in files]
     for name, size in written:
-        if as_json:
-            write_json({"type": "file", "file": name, "bytes": size})
-        else:
-            write_text(_text(name, size))
+        write_line({"type": "file", "file": name, "bytes": size} if as_json else _text(name, size))
     return 0
 
 

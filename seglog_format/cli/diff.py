@@ -8,7 +8,7 @@ import click
 
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import PATH, json_option, limit_option, offsets_option
-from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.output import write_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,14 +61,8 @@ def _write(comparison: Comparison, count: int, *, as_json: bool) -> None:
     for number, difference in enumerate(comparison, 1):
         if count and number > count:
             continue
-        if as_json:
-            write_json(difference.as_object())
-        else:
-            write_text(difference_text(difference))
-    if as_json:
-        write_json(summary_object(comparison))
-    else:
-        write_text(summary_text(comparison))
+        write_line(difference.as_object() if as_json else difference_text(difference))
+    write_line(summary_object(comparison) if as_json else summary_text(comparison))
 
 
 def summary_object(comparison: Comparison) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from seglog_format.cli.output import (
     styled,
     terminal_width,
     write_json,
+    write_lines,
     write_text,
 )
 from seglog_format.cli.resurrect import RELEASES
@@ -114,8 +115,7 @@ def _write(number: int, one: Statement) -> None:
         break_on_hyphens=False,
     )
     write_text(first.replace(f"{one.kind.value}:", f"{styled(one.kind.value, 'bold')}:", 1))
-    for line in more:
-        write_text(line)
+    write_lines(more)
     rules = f" [{', '.join(one.requirements)}]" if one.requirements else ""
     offset = "" if one.offset is None else f", offset {one.offset}"
     write_text(f"   evidence  {printable(str(one.where))}{offset}{rules}")

@@ -15,7 +15,16 @@ from seglog_format.cli.options import (
     offsets_option,
     remote_options,
 )
-from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, GapLines, diagnose, progress, write_json, write_text
+from seglog_format.cli.output import (
+    LONG_SIZE,
+    SHOWN_SIZE,
+    GapLines,
+    diagnose,
+    progress,
+    write_json,
+    write_lines,
+    write_text,
+)
 from seglog_format.cli.unreadable import unreadable_text
 from seglog_format.log.foreign_files import UNKNOWN, foreign_at
 from seglog_format.names import DECODED_TOPICS
@@ -193,5 +202,4 @@ class _TextWriter:
         if line["file"] != self.file and line["type"] != "file":
             write_text(file_heading(line))
         self.file = line["file"]
-        for text in text_of(line):
-            write_text(text)
+        write_lines(text_of(line))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 from seglog_format.cli.options import json_option
-from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.output import write_json, write_lines, write_text
 from seglog_format.errors import UsageError
 from seglog_format.requirements import parse_chapter, requirements, spec_directory
 
@@ -416,8 +416,7 @@ def _explain(requirement: Requirement) -> None:
     write_text(f"  checked   {CHECKED.get(requirement.check, requirement.check)}")
     write_text(f"  chapter   spec/{requirement.chapter}.md")
     write_text(f"  edition   {_standing_text(standing(requirement.id))}")
-    for line in trace_lines(requirement.id):
-        write_text(line)
+    write_lines(trace_lines(requirement.id))
 
 
 def _standing_text(found: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ import click
 from seglog_format.cli.lookup import to_timestamp_ms
 from seglog_format.cli.main import DONE, FINDINGS, PassingOver
 from seglog_format.cli.options import PATH, json_option, remote_options, size_of, stats_option, write_scan_statistics
-from seglog_format.cli.output import diagnose, gap_line, progress, write_json, write_text
+from seglog_format.cli.output import diagnose, gap_line, progress, write_json, write_line
 from seglog_format.errors import UndecodedRecordError, UsageError
 from seglog_format.tables.formats import BYTES_AS, COLUMNS, DEFAULT_PARTITIONING, FORMATS, Choice
 from seglog_format.values.schemas import HEADERS_AS, KINDS, TIMES_AS
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from seglog_format.cli.options import RemoteChoice
     from seglog_format.log.gaps import Gap
-    from seglog_format.tables.export import ExportRequest
-    from seglog_format.tables.export_run import TableExport
+    from seglog_format.tables.export import ExportRequest, TableExport
     from seglog_format.tables.progress import Change, ExportedPartition, OpenTransaction
 
 ALLOW: Final = "allow"
@@ -280,7 +279,7 @@ def _run_once(
         for each in done:
             _report_wait(each, waits)
             if each.row_count or not request.is_followed:
-                write_json(as_object(each)) if as_json else write_text(_text(each))
+                write_line(as_object(each) if as_json else _text(each))
         sys.stdout.flush()
     return status, done, gaps
 
@@ -296,7 +295,7 @@ def _report_wait(exported: ExportedPartition, waits: dict[str, str]) -> None:
 
 def _run_all(run: TableExport, done: list[ExportedPartition], gaps: list[Gap], *, as_json: bool) -> int:
     """Export all partitions; damage in one does not stop the others."""
-    from seglog_format.log.log_sizes import size_of_logs
+    from seglog_format.log.path_kind import size_of_logs
 
     passing = PassingOver("partitions")
     sizes = [size_of_logs(source.path) for source in run.sources]

@@ -28,6 +28,8 @@ from seglog_format.cli.output import (
     diagnose,
     progress,
     write_json,
+    write_line,
+    write_lines,
     write_text,
 )
 from seglog_format.errors import FormatError, UsageError
@@ -297,16 +299,16 @@ class _Writer:
             return
         if self._count == 1:
             write_text(file_heading(line))
-        for text in text_of(line):
-            write_text(text)
+        write_lines(text_of(line))
 
     def end(self, name: str) -> None:
         """End a file."""
         from seglog_format.cli.output import count_text, printable
 
         if self._is_count and self._count:
-            if self._as_json:
-                write_json({"type": "count", "file": name, "records": self._count})
-            else:
-                write_text(f"{printable(name)}: {count_text(self._count, 'record')}")
+            write_line(
+                {"type": "count", "file": name, "records": self._count}
+                if self._as_json
+                else f"{printable(name)}: {count_text(self._count, 'record')}"
+            )
         self._count = 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from seglog_format.cli.options import PATH, epilog_of, json_option
-from seglog_format.cli.output import diagnose, write_json, write_text
+from seglog_format.cli.output import diagnose, write_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,4 @@ def list_vectors(families: tuple[str, ...], *, as_json: bool) -> None:
     from seglog_conformance.export import index
 
     for line in index(selected(load_cases(), families)):
-        if as_json:
-            write_json(line)
-        else:
-            write_text(f"{line['directory']}  {line['op']}  {line['level']} {line['result']}")
+        write_line(line if as_json else f"{line['directory']}  {line['op']}  {line['level']} {line['result']}")

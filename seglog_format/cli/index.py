@@ -17,7 +17,7 @@ from seglog_format.cli.options import (
     json_option,
     path_argument,
 )
-from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.output import progress, write_json, write_lines
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -141,8 +141,7 @@ class _Report:
         from seglog_format.cli.recover import index_text, rebuilt_text
 
         settings = () if segment.settings is self._settings else index_text(segment.settings)
-        for line in chain(settings, rebuilt_text(segment)):
-            write_text(line)
+        write_lines(chain(settings, rebuilt_text(segment)))
         self._settings = segment.settings
 
 

@@ -12,7 +12,7 @@ import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import json_option, offset_of
-from seglog_format.cli.output import diagnose, write_json
+from seglog_format.cli.output import diagnose, write_lines
 from seglog_format.log.foreign_files import foreign_at, foreign_kind
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def _show(inspection: Inspection, depth: int | None, *, as_json: bool) -> None:
     if not as_json:
         print_inspection(inspection, depth)
         return
-    for line in json_fields(inspection):
-        write_json(line)
+    write_lines(json_fields(inspection))
 
 
 def _write_page(inspection: Inspection, path: Path) -> None:

@@ -9,7 +9,7 @@ import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import json_option, offset_of, path_argument, remote_options, showing_warnings
-from seglog_format.cli.output import diagnose, write_json, write_text
+from seglog_format.cli.output import diagnose, write_json, write_line, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,10 +112,11 @@ def _write_steps(steps: Iterable[Step], *, as_json: bool) -> None:
     from seglog_format.cli.lookup_steps import step_text
 
     for step in steps:
-        if as_json:
-            write_json({"type": "step", "step": step.name, "text": step.text, "requirements": list(step.requirements)})
-        else:
-            write_text(step_text(step))
+        write_line(
+            {"type": "step", "step": step.name, "text": step.text, "requirements": list(step.requirements)}
+            if as_json
+            else step_text(step)
+        )
 
 
 def _write_answer(answer: dict[str, Any], *, as_json: bool) -> None:

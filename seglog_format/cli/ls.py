@@ -8,7 +8,7 @@ import click
 
 from seglog_format.cli.main import DONE, FINDINGS, PassingOver
 from seglog_format.cli.options import PATH, engine_option, joined_listing, json_option, remote_options
-from seglog_format.cli.output import diagnose, progress, write_json, write_text
+from seglog_format.cli.output import diagnose, progress, write_json, write_line, write_lines, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ def _list_segments(
     from seglog_format.engine.choice import Engine, engine_for
     from seglog_format.engine.columnar import tables_of
     from seglog_format.log.listing import list_partition
-    from seglog_format.log.log_sizes import size_of_segments
+    from seglog_format.log.path_kind import size_of_segments
     from seglog_format.log.scanning import storage_for
     from seglog_format.storage.log_storage import LOCAL
 
@@ -104,10 +104,7 @@ def _write_gaps(listing: PartitionListing, summaries: list[SegmentSummary], *, a
 
     gaps = gaps_of(watch_over(listing), {each.base_offset: each.next_offset for each in summaries})
     for gap in gaps:
-        if as_json:
-            write_json(gap_line(gap, listing.path))
-        else:
-            write_text(gap.span_text)
+        write_line(gap_line(gap, listing.path) if as_json else gap.span_text)
     return FINDINGS if any(gap.is_loss for gap in gaps) else DONE
 
 
@@ -129,7 +126,7 @@ def _list_partitions(path: Path, directory: LogDirectory, engine: str, *, is_lon
     from seglog_format.engine.choice import Engine, engine_for
     from seglog_format.engine.columnar import tables_of
     from seglog_format.log.listing import PartitionEntry, list_partition
-    from seglog_format.log.log_sizes import size_of_segments
+    from seglog_format.log.path_kind import size_of_segments
     from seglog_format.log.scanning import storage_for
 
     def summary(entry: PartitionEntry) -> PartitionSummary:
@@ -171,5 +168,4 @@ def _write(path: Path, summaries: list[Any], table: Callable[..., list[str]], *,
         for summary in summaries:
             write_json({**summary.as_object(), "path": str(path)})
         return
-    for row in table(summaries, is_long=is_long):
-        write_text(row)
+    write_lines(table(summaries, is_long=is_long))

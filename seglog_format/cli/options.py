@@ -204,7 +204,7 @@ def settled(wanted: str, paths: Iterable[Path]) -> Engine:
         UsageError: the columnar engine is requested and not installed; or a path holds no files of Kafka.
     """
     from seglog_format.engine.choice import Engine, engine_for
-    from seglog_format.log.log_sizes import size_of_logs
+    from seglog_format.log.path_kind import size_of_logs
 
     engine = Engine(wanted)
     return engine_for(engine, sum(map(size_of_logs, paths)) if engine is Engine.AUTO else 0).engine

@@ -120,6 +120,18 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
     _running.clear()
 
 
+def running_sum(advance: Callable[[int], None]) -> Callable[[int], None]:
+    """Return a callback for sizes that passes on their running sum."""
+    done = 0
+
+    def add(size: int) -> None:
+        nonlocal done
+        done += size
+        advance(done)
+
+    return add
+
+
 def hide_progress() -> None:
     """Erase the line, before something else is printed."""
     for shown in _running:
@@ -245,6 +257,20 @@ def write_text(text: str) -> None:
     """Write one line to standard output; the caller has made it `printable`."""
     hide_progress()
     sys.stdout.write(text + "\n")
+
+
+def write_line(line: dict[str, Any] | str) -> None:
+    """Write an object as JSON, or a text as it is; see `write_json` and `write_text`."""
+    if isinstance(line, dict):
+        write_json(line)
+    else:
+        write_text(line)
+
+
+def write_lines(lines: Iterable[dict[str, Any] | str]) -> None:
+    """Write lines, each as `write_line` does."""
+    for line in lines:
+        write_line(line)
 
 
 STANDARD_INPUT_FILE: Final[list[str]] = []

@@ -16,7 +16,17 @@ from seglog_format.cli.options import (
     json_option,
     path_argument,
 )
-from seglog_format.cli.output import count_text, printable, progress, size_text, styled, write_json, write_text
+from seglog_format.cli.output import (
+    count_text,
+    printable,
+    progress,
+    size_text,
+    styled,
+    write_json,
+    write_line,
+    write_lines,
+    write_text,
+)
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,10 +105,8 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
             kept = [finding_object(finding) for finding in faults]
             write_json({**as_object(recovery, full_scan, losses, is_written=write), "kept": kept})
         else:
-            for line in recovery_text(recovery, full_scan, title=_title(chosen), is_written=write):
-                write_text(line)
-            for line in losses_text(losses, is_written=write):
-                write_text(line)
+            write_lines(recovery_text(recovery, full_scan, title=_title(chosen), is_written=write))
+            write_lines(losses_text(losses, is_written=write))
             for finding in faults:
                 write_text(f"  kept, as brokers keep it: {printable(str(finding))}")
     start = DONE if directory is None else _start_status(directory, as_json=as_json)
@@ -130,10 +138,11 @@ def _start_status(directory: LogDirectory, *, as_json: bool) -> int:
 
     problems = tuple(start_problems(directory.listing))
     for problem in problems:
-        if as_json:
-            write_json({"type": "start", "effect": problem.effect.value, "text": str(problem.error)})
-        else:
-            write_text(printable(str(problem)))
+        write_line(
+            {"type": "start", "effect": problem.effect.value, "text": str(problem.error)}
+            if as_json
+            else printable(str(problem))
+        )
     return FINDINGS if problems else DONE
 
 

@@ -9,7 +9,7 @@ import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH, json_option, remote_options
-from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.output import progress, write_lines, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,14 +109,10 @@ def command(
 
 
 def _report(plan: PreparedResurrection, *, as_json: bool) -> None:
-    if as_json:
-        for line in plan.report():
-            write_json(line)
-        return
     from seglog_format.cli.cluster import resurrection_text
 
-    for text in resurrection_text(list(plan.report())):
-        write_text(text)
+    lines = list(plan.report())
+    write_lines(lines if as_json else resurrection_text(lines))
 
 
 def _write(plan: PreparedResurrection) -> None:

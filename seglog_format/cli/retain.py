@@ -22,8 +22,7 @@ from seglog_format.cli.output import (
     styled,
     table,
     time_text,
-    write_json,
-    write_text,
+    write_lines,
 )
 from seglog_format.errors import UsageError
 from seglog_format.names import METADATA_TOPICS
@@ -253,18 +252,9 @@ def _retain(  # noqa: PLR0913 - how to retain
 
 def _report(found: PreparedRetention, config: LogConfig, *, is_written: bool, as_json: bool) -> None:
 
-    _write(
+    write_lines(
         as_objects(found, is_written=is_written) if as_json else retention_text(found, config, is_written=is_written)
     )
-
-
-def _write(lines: Iterable[dict[str, Any] | str]) -> None:
-    """Write JSON objects, or lines of text."""
-    for line in lines:
-        if isinstance(line, dict):
-            write_json(line)
-        else:
-            write_text(line)
 
 
 def _compact(
@@ -277,7 +267,7 @@ def _compact(
     prepared = compact(path, config, now_ms=now_ms, directory=directory, holds_lock=True)
     is_written = write and prepared.plan.is_due
     found = prepared.apply() if is_written else Compacted(path, prepared.plan, (), 0, 0)
-    _write(
+    write_lines(
         compaction_objects(found, is_written=is_written)
         if as_json
         else compaction_text(found, config, is_written=is_written)

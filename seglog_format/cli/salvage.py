@@ -9,7 +9,7 @@ import click
 
 from seglog_format.cli.main import DONE, FINDINGS, PassingOver
 from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, offset_of
-from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.output import progress, write_json, write_line, write_lines, write_text
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -157,11 +157,7 @@ def _merge(
 
     listings = [list_partition(directory) for directory in directories]
     merged = merge_replicas(listings, target, interval_bytes=interval_bytes, generation=generation, redaction=redaction)
-    if as_json:
-        write_json(merged_object(target, merged))
-    else:
-        for line in _merged_text(target, merged):
-            write_text(line)
+    write_lines([merged_object(target, merged)] if as_json else _merged_text(target, merged))
     status = FINDINGS if merged.lost or any(each.diverged for each in merged.replicas) else DONE
     return max(status, _write_faults(target, as_json=as_json))
 
@@ -176,19 +172,12 @@ def _write_faults(target: Path, *, as_json: bool) -> int:
     status = DONE
     for fault in faults_of_logs(target):
         status = max(status, status_of(fault))
-        if as_json:
-            write_json(finding_object(fault))
-        else:
-            write_text(f"  copied, but not readable: {printable(str(fault))}")
+        write_line(finding_object(fault) if as_json else f"  copied, but not readable: {printable(str(fault))}")
     return status
 
 
 def _report(directory: Path, segment: SalvagedSegment, *, as_json: bool) -> None:
-    if as_json:
-        write_json(as_object(directory.name, segment))
-        return
-    for line in _text(segment):
-        write_text(line)
+    write_lines([as_object(directory.name, segment)] if as_json else _text(segment))
 
 
 def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json: bool) -> bool:
@@ -205,7 +194,7 @@ def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json
         ends[listing.base_offsets[-1]] = max(reached.values(), default=0)
     gaps = [gap for gap in gaps_of(watch_over(listing), ends) if gap.missing not in named]
     for gap in gaps:
-        write_json(gap_line(gap, directory)) if as_json else write_text(gap.span_text)
+        write_line(gap_line(gap, directory) if as_json else gap.span_text)
     return any(gap.is_loss for gap in gaps)
 
 

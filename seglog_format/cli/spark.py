@@ -9,7 +9,7 @@ import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import epilog_of, json_option
-from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.output import write_line, write_text
 from seglog_format.errors import UsageError, WriteError
 
 if TYPE_CHECKING:
@@ -174,12 +174,9 @@ def _show(frame: DataFrame, *, as_json: bool) -> None:
 
 def _write(row: Row, *, as_json: bool, text: str) -> None:
     values: Mapping[str, Any] = row.asDict()
-    if as_json:
-        write_json({name: _plain(value) for name, value in values.items()})
-        return
     from seglog_format.cli.output import printable
 
-    write_text(printable(text.format(**values)))
+    write_line({name: _plain(value) for name, value in values.items()} if as_json else printable(text.format(**values)))
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a row
@@ -187,7 +184,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a row
 
 
 def _report(content: Any, output: str, *, as_json: bool) -> None:  # noqa: ANN401 - `jobs.Content`
-    if as_json:
-        write_json({"output": output, "records": content.records, "checksum": content.checksum})
-        return
-    write_text(f"{output}: {content.records:,} records, checksum {content.checksum}, read back and compared")
+    write_line(
+        {"output": output, "records": content.records, "checksum": content.checksum}
+        if as_json
+        else f"{output}: {content.records:,} records, checksum {content.checksum}, read back and compared"
+    )

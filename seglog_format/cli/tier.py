@@ -10,7 +10,17 @@ import click
 
 from seglog_format.cli.main import DONE, FINDINGS
 from seglog_format.cli.options import epilog_of, json_option, remote_argument, store_options
-from seglog_format.cli.output import LEFT, count_text, diagnose, printable, size_text, table, write_json, write_text
+from seglog_format.cli.output import (
+    LEFT,
+    count_text,
+    diagnose,
+    printable,
+    size_text,
+    table,
+    write_json,
+    write_lines,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -136,8 +146,7 @@ def ls(
         for each in found:
             write_json(as_object(each, tier.files.sizes))
     else:
-        for row in _rows(found):
-            write_text(row)
+        write_lines(_rows(found))
     wrong = [each for each in found if each.problem]
     for each in wrong if not as_json else ():
         diagnose(str(each.problem))

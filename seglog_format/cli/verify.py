@@ -20,12 +20,21 @@ from seglog_format.cli.options import (
     stats_option,
     write_statistics,
 )
-from seglog_format.cli.output import count_text, diagnose, printable, progress, styled, write_json, write_text
+from seglog_format.cli.output import (
+    count_text,
+    diagnose,
+    printable,
+    progress,
+    running_sum,
+    styled,
+    write_line,
+    write_text,
+)
 from seglog_format.cli.unreadable import unreadable_text
 from seglog_format.field_names import kafka_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from seglog_format.checks import Finding
     from seglog_format.checks.finding import Extent
@@ -98,8 +107,7 @@ def command(  # noqa: PLR0913 - an option each
     from seglog_format.checks import verify
     from seglog_format.checks.finding import Extent
     from seglog_format.engine.choice import Engine, engine_for
-    from seglog_format.log.log_sizes import size_of_logs
-    from seglog_format.log.path_kind import path_kind
+    from seglog_format.log.path_kind import path_kind, size_of_logs
     from seglog_format.tier.local_metadata import LocalMetadataTopic
 
     counts: Counter[str] = Counter()
@@ -112,7 +120,7 @@ def command(  # noqa: PLR0913 - an option each
     chosen = engine_for(Engine(engine), size).engine
     check = partial(verify, limit=limit, engine=chosen, compacted=compacted, remote=known, base_offset=base_offset)
     with progress("Verifying", size) as advance:
-        add = _total(advance)
+        add = running_sum(advance)
         each = (check(path, advance=add, extent=extent) for path in paths)
         for finding in chain(chain.from_iterable(each), _across(paths)):
             counts[finding.severity.value] += 1
@@ -137,25 +145,9 @@ def _across(paths: tuple[Path, ...]) -> Iterator[Finding]:
     return repeated_partitions([path for path in paths if path_kind(path) is PathKind.LOG_DIRECTORY])
 
 
-def _total(advance: Callable[[int], None]) -> Callable[[int], None]:
-    """Return a callback for sizes that passes on their running sum."""
-    done = 0
-
-    def add(size: int) -> None:
-        nonlocal done
-        done += size
-        advance(done)
-
-    return add
-
-
 def write_finding(finding: Finding, *, as_json: bool) -> None:
     """Write one finding, as text or as JSON."""
-    if as_json:
-        write_json(as_object(finding))
-        return
-
-    write_text(finding_text(finding))
+    write_line(as_object(finding) if as_json else finding_text(finding))
 
 
 def status_of(finding: Finding) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from seglog_format.cli.options import json_option
-from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.output import write_line
 
 LEVELS: Final = ("v2", "v4", "any")
 EPILOG: Final = """\b
@@ -40,7 +40,8 @@ def command(*, levels: tuple[str, ...], as_json: bool) -> None:
     kernels = make_libraries(levels)
     seconds = round(time.monotonic() - started, 1)
     count = sum(is_new for _, is_new in kernels)
-    if as_json:
-        write_json({"kernels": len(kernels), "compiled": count, "seconds": seconds})
-    else:
-        write_text(f"{len(kernels)} kernels: {f'{count} compiled in {seconds} s' if count else 'all compiled before'}")
+    write_line(
+        {"kernels": len(kernels), "compiled": count, "seconds": seconds}
+        if as_json
+        else f"{len(kernels)} kernels: {f'{count} compiled in {seconds} s' if count else 'all compiled before'}"
+    )

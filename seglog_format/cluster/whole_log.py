@@ -13,8 +13,7 @@ from seglog_format.cluster.comparison import Standing, end_of_epoch
 from seglog_format.cluster.merged_replicas import merged_log
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import SeglogError, UsageError
-from seglog_format.log.listing import SegmentFiles, list_partition
-from seglog_format.log.offset_checkpoints import checkpointed_offset
+from seglog_format.log.listing import SegmentFiles, checkpointed_offset, list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.log.side_files import leader_epochs_of
 from seglog_format.log.transactions import Transactions, read_on

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.compiled import checksum_path
 from seglog_format.columnar.entries import COLUMN, COLUMNS, fill_table
-from seglog_format.columnar.windows import POSITION, Windows
+from seglog_format.columnar.plan import POSITION
+from seglog_format.columnar.windows import Windows
 from seglog_format.model import GREATEST_OFFSET
 
 if TYPE_CHECKING:

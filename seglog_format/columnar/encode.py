@@ -13,7 +13,7 @@ from pyarrow import compute
 from seglog_format.columnar import encode_records as names
 from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.checksum import checksum
-from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.compiled import checksum_path
 from seglog_format.columnar.layout import (
     BATCH_ATTRIBUTES,
     BATCH_CRC,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.checksum import crc32c
 from seglog_format.columnar.compiled import helper, inlined, kernel, uint64
-from seglog_format.columnar.copying import SLACK, copy_long
 from seglog_format.columnar.layout import (
     BASE_SEQUENCE,
     BASE_TIMESTAMP,
@@ -25,18 +24,18 @@ from seglog_format.columnar.layout import (
     RECORDS_COUNT,
     SIZE,
 )
-from seglog_format.columnar.memory import load_64, load_u8, region, store_8
+from seglog_format.columnar.memory import SLACK, copy_long, load_64, load_u8, region, store_8
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
 
-# -- positions of columns in the addresses: pairs of address and size -----------------------------------------------
+# -- positions of columns in the addresses: pairs of address and size --------------------------------------------------
 OFFSETS, TIMESTAMPS, KEYS, VALUES, HEADER_ENDS, HEADER_KEYS, HEADER_VALUES = 0, 2, 4, 10, 16, 18, 24
 """Each column of bytes has three pairs: the ends of values, after a 0; the bytes; and one byte for each value, 0 for
 null. The third is empty if there is no null. The ends of headers are empty if no row has headers."""
 ADDRESSES: Final = 30
 
-# -- the state ------------------------------------------------------------------------------------------------------
+# -- the state ---------------------------------------------------------------------------------------------------------
 ROW: Final = 0
 """Index of the next row to write."""
 ROWS: Final = 1

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from seglog_format.columnar import plan as names
-from seglog_format.columnar.chunks import decompress_ahead, no_chunks
-from seglog_format.columnar.compiled import LIBRARY, helper
-from seglog_format.columnar.copying import SLACK
-from seglog_format.columnar.cpu import checksum_path
-from seglog_format.columnar.decoders import Decoders
+from seglog_format.columnar.chunks import Decoders, decompress_ahead, no_chunks
+from seglog_format.columnar.compiled import LIBRARY, checksum_path, helper
 from seglog_format.columnar.kernel_build import kernel_modules
-from seglog_format.columnar.memory import load_64, region
+from seglog_format.columnar.memory import SLACK, load_64, region
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes

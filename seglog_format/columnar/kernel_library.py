@@ -43,7 +43,7 @@ CHECKSUM_FEATURES: Final = {
     "v2": frozenset({"sse4.2", "pclmul"}),
     "any": frozenset[str](),
 }
-"""Instructions that the checksum of each level was compiled with (`cpu.NEEDS`)."""
+"""Instructions that the checksum of each level was compiled with (`compiled.NEEDS`)."""
 
 PASSED: Final = {
     "Bytes": "{0}.__array_interface__['data'][0], {0}.size",

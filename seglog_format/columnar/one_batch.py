@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.columnar import plan as names
-from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.compiled import checksum_path
 from seglog_format.columnar.kernel_library import library
 
 if TYPE_CHECKING:

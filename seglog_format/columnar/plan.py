@@ -6,7 +6,7 @@ from typing import Final
 
 from seglog_format.scan_statistics import FallbackCause
 
-# -- the plan: does not change while a segment is read --------------------------------------------------------------
+# -- the plan: does not change while a segment is read -----------------------------------------------------------------
 LIMIT: Final = 0
 """Maximum bytes that one entry may decompress to."""
 FROM_OFFSET, TO_OFFSET, FROM_TIMESTAMP, TO_TIMESTAMP = range(1, 5)
@@ -25,12 +25,12 @@ HEADER_KEYS, HEADER_VALUES, HEADER_VALUES_VALID = range(19, 22)
 POSITIONS: Final = 22
 """Position in the block of the positions of records (`views.put_position`); negative if they are not requested."""
 DECODERS: Final = 23
-"""Functions of libraries for decompression (`decoders.Decoders.slots`)."""
+"""Functions of libraries for decompression (`chunks.Decoders.slots`)."""
 PLAN_SIZE: Final = DECODERS + 5
 
-# -- the state ------------------------------------------------------------------------------------------------------
+# -- the state ---------------------------------------------------------------------------------------------------------
 POSITION: Final = 0
-"""Position of the next entry."""
+"""Position of the next entry: in the state of every kernel that walks over entries."""
 PREVIOUS: Final = 1
 """Last offset of the entry before it."""
 ROWS, HEADERS, NOTED = range(2, 5)
@@ -52,7 +52,7 @@ FLOOR: Final = 23
 """Lowest offset that the next entry may deliver: above all delivered offsets (SEG-LKP-003)."""
 STATE_SIZE: Final = 24
 
-# -- how a call ends ------------------------------------------------------------------------------------------------
+# -- how a call ends ---------------------------------------------------------------------------------------------------
 RANGE_END: Final = 0
 """All requested rows were read."""
 FULL: Final = 1
@@ -69,7 +69,7 @@ MORE_HEADERS: Final = 6
 OTHER_MAGIC: Final = 7
 """The other kernel reads the entry at the position: that for batches, or that for messages."""
 
-# -- why an entry is left to the fallback decoder --------------------------------------------------------------------
+# -- why an entry is left to the fallback decoder ----------------------------------------------------------------------
 CAUSE_FRAMING, CAUSE_OFFSETS, CAUSE_CHECKSUM, CAUSE_COMPRESSION, CAUSE_RECORDS = range(5)
 CAUSES: Final = (
     FallbackCause.FRAMING,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from seglog_format.columnar.chunks import chunk_of
-from seglog_format.columnar.compiled import helper, inlined, kernel
-from seglog_format.columnar.entries import entry_is_valid, entry_size
+from seglog_format.columnar.compiled import helper, inlined, int64, kernel, uint64
+from seglog_format.columnar.entries import entry_is_valid, entry_size, message_is_valid
 from seglog_format.columnar.layout import (
     BASE_SEQUENCE,
     BASE_TIMESTAMP,
@@ -21,6 +21,7 @@ from seglog_format.columnar.layout import (
     LAST_OFFSET_DELTA,
     LEADER_EPOCH,
     LOG_APPEND_TIME,
+    LZ4,
     MAGIC,
     MAX_TIMESTAMP,
     MESSAGE_ATTRIBUTES,
@@ -30,11 +31,32 @@ from seglog_format.columnar.layout import (
     PRODUCER_EPOCH,
     PRODUCER_ID,
     RECORDS_COUNT,
+    SNAPPY,
     TRANSACTIONAL,
     ZSTD,
 )
-from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region, store_64
-from seglog_format.columnar.messages import message_timestamp
+from seglog_format.columnar.lz4 import BLOCK_HEADER_SIZE as LZ4_BLOCK_HEADER_SIZE
+from seglog_format.columnar.lz4 import (
+    CHECKSUM_SIZE,
+    CONTENT_SIZE_SIZE,
+    DESCRIPTOR,
+    HAS_CONTENT_CHECKSUM,
+    HAS_CONTENT_SIZE,
+    STORED,
+)
+from seglog_format.columnar.lz4 import HEADER_SIZE as LZ4_HEADER_SIZE
+from seglog_format.columnar.memory import (
+    load_64,
+    load_be16,
+    load_be32,
+    load_be64,
+    load_le32,
+    load_le64,
+    load_u8,
+    region,
+    store_64,
+)
+from seglog_format.columnar.messages import inner_size, message_parts, message_timestamp
 from seglog_format.columnar.plan import (
     CAUSE,
     CAUSE_CHECKSUM,
@@ -51,13 +73,278 @@ from seglog_format.columnar.plan import (
     PREVIOUS,
     ROWS,
 )
-from seglog_format.columnar.prefilter_frames import is_all_used
-from seglog_format.columnar.prefilter_messages import ends_with_value, has_known_bits, prefilter_wrapped, value_of
-from seglog_format.columnar.prefilter_records import ABORT, end_marker, prefilter_records
+from seglog_format.columnar.records import DAMAGED, INT32_BYTES, INT64_BYTES
+from seglog_format.columnar.snappy import BLOCK_HEADER_SIZE as SNAPPY_BLOCK_HEADER_SIZE
+from seglog_format.columnar.snappy import HEADER_SIZE as XERIAL_HEADER_SIZE
+from seglog_format.columnar.snappy import XERIAL_MAGIC
 from seglog_format.model import INT32_MAX, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
+
+
+# -- the end of compressed data: readers ignore what follows it, and checks report that (chapter 34) -------------------
+
+
+@helper
+def is_all_used(data: Region, start: int, end: int, codec: int) -> bool:
+    """Return whether decompression uses all bytes of lz4 or snappy data; other decompressors check that themselves."""
+    if codec == LZ4:
+        return _frame_end(data, start, end) == end
+    return codec != SNAPPY or _blocks_end(data, start, end) == end
+
+
+@inlined
+def _frame_end(data: Region, start: int, end: int) -> int:
+    """Return the position after an lz4 frame."""
+    flags = load_u8(data, start + DESCRIPTOR)
+    position = start + LZ4_HEADER_SIZE + (CONTENT_SIZE_SIZE if flags & HAS_CONTENT_SIZE else 0)
+    while end - position >= LZ4_BLOCK_HEADER_SIZE:
+        size = load_le32(data, position) & ~STORED
+        position += LZ4_BLOCK_HEADER_SIZE + size
+        if size == 0:
+            return position + (CHECKSUM_SIZE if flags & HAS_CONTENT_CHECKSUM else 0)
+    return -1
+
+
+@inlined
+def _blocks_end(data: Region, start: int, end: int) -> int:
+    """Return the position after the last xerial block, or after a bare block, which is always the whole data."""
+    if end - start < XERIAL_HEADER_SIZE or load_64(data, start) != XERIAL_MAGIC:
+        return end
+    position = start + XERIAL_HEADER_SIZE
+    while end - position >= SNAPPY_BLOCK_HEADER_SIZE:
+        if end - position >= XERIAL_HEADER_SIZE and load_64(data, position) == XERIAL_MAGIC:
+            position += XERIAL_HEADER_SIZE
+        else:
+            size = load_be32(data, position)
+            if size < 0:
+                return -1
+            position += SNAPPY_BLOCK_HEADER_SIZE + size
+    return position
+
+
+# -- the prefilter of messages of magic 0 and 1, plain and in wrappers (chapter 33) ------------------------------------
+
+
+NOWHERE: Final = (-1, -1)
+KNOWN_BITS: Final = (CODEC_MASK, CODEC_MASK | LOG_APPEND_TIME)
+"""Attribute bits that magic 0 and magic 1 define."""
+
+
+@helper
+def value_of(data: Region, position: int, size: int) -> tuple[int, int]:
+    """Return start and end of the value of a keyless message, if it is not null and ends the message; or `NOWHERE`."""
+    _, key_size, value, value_size = message_parts(data, position, size)
+    if value < 0 or key_size >= 0 or value_size < 0 or value + value_size != position + size:
+        return NOWHERE
+    return value, value + value_size
+
+
+@inlined
+def ends_with_value(data: Region, position: int, size: int) -> bool:
+    """Return whether key and value fit into a message, and no bytes follow the value."""
+    key, _, value, value_size = message_parts(data, position, size)
+    return key >= 0 and value + max(value_size, 0) == position + size
+
+
+@inlined
+def has_known_bits(data: Region, position: int) -> bool:
+    """Return whether only attribute bits are set that the message's magic defines."""
+    known = KNOWN_BITS[1] if load_u8(data, position + MAGIC) == 1 else KNOWN_BITS[0]
+    return load_u8(data, position + MESSAGE_ATTRIBUTES) & ~known == 0
+
+
+@helper
+def prefilter_wrapped(
+    path: int, data: Region, start: int, end: int, magic: int, offset: int, attributes: int, timestamp_ms: int
+) -> int:
+    """Prefilter the messages of a wrapper.
+
+    Args:
+        path: of computing checksums.
+        data: the decompressed messages.
+        start: of them.
+        end: of them.
+        magic: of the wrapper.
+        offset: of it.
+        attributes: of it.
+        timestamp_ms: of it.
+
+    Returns:
+        The offset of the first message; negative if a message is not covered.
+    """
+    position, first, last, largest_ms = start, -1, -1, -(1 << 63)
+    while position < end:
+        size = inner_size(data, position, end)
+        if size <= 0 or load_u8(data, position + MAGIC) != magic:
+            return -1
+        stored = load_be64(data, position + OFFSET)
+        if (
+            stored <= last
+            or not ends_with_value(data, position, size)
+            or not message_is_valid(path, data, position, size)
+        ):
+            return -1
+        first = stored if first < 0 else first
+        last, largest_ms = stored, max(message_timestamp(data, position), largest_ms)
+        position += size
+    if last < 0:
+        return -1
+    base = offset - last
+    is_right_base = base == 0 if magic == 0 or offset == 0 else base >= 0
+    has_right_time = magic == 0 or attributes & LOG_APPEND_TIME != 0 or largest_ms == timestamp_ms
+    return base + first if is_right_base and has_right_time else -1
+
+
+# -- the prefilter of records of magic 2: well formed, and of the common encoding (chapter 31) -------------------------
+# The checks read every record that does not pass, damaged or valid, and only they report findings.
+
+
+UNCOVERED: Final = DAMAGED
+"""Returned instead of a position if the bytes before it do not pass."""
+NULL: Final = -1
+ABORT: Final = 0
+COMMIT: Final = 1
+MARKER_KEY_SIZE: Final = 4
+MARKER_VALUE_SIZE: Final = 6
+NOT_ASCII: Final = 0x8080808080808080
+LAST_BYTES: Final = (0x0F, 0x01)
+"""Maximum last byte of a number of 32 bits in five bytes, and of one of 64 bits in ten."""
+
+
+@helper
+def exact_varint(data: Region, position: int, end: int, most: int) -> tuple[int, int]:
+    """Read a number in its shortest encoding of at most ``most`` bytes, and the position after it; or `UNCOVERED`.
+
+    A position that already is `UNCOVERED` stays so.
+    """
+    if position < 0 or position >= end:
+        return 0, UNCOVERED
+    byte = load_u8(data, position)
+    if byte < 128:
+        return byte >> 1 ^ -(byte & 1), position + 1
+    if position + 1 < end:
+        second = load_u8(data, position + 1)
+        if 0 < second < 128:
+            value = byte & 127 | second << 7
+            return value >> 1 ^ -(value & 1), position + 2
+    return _long_exact_varint(data, position, min(position + most, end), most)
+
+
+@helper
+def _long_exact_varint(data: Region, position: int, stop: int, most: int) -> tuple[int, int]:
+    """Read a number of any size, as `exact_varint` does; few are longer than two bytes."""
+    value, shift, start = uint64(0), uint64(0), position
+    while position < stop:
+        byte = load_u8(data, position)
+        value |= uint64(byte & 127) << shift
+        position += 1
+        if byte < 128:
+            largest = LAST_BYTES[0] if most == INT32_BYTES else LAST_BYTES[1]
+            if byte == 0 or (position - start == most and byte > largest):
+                return 0, UNCOVERED
+            return int64(value >> uint64(1)) ^ -int64(value & uint64(1)), position
+        shift += uint64(7)
+    return 0, UNCOVERED
+
+
+@helper
+def exact_bytes(data: Region, position: int, stop: int) -> tuple[int, int, int]:
+    """Return start and size (-1: null) of bytes after their length, and the position after them."""
+    size, position = exact_varint(data, position, stop, INT32_BYTES)
+    if position < 0 or size < NULL or size > stop - position:
+        return 0, 0, UNCOVERED
+    return position, size, position + max(size, 0)
+
+
+@inlined
+def prefilter_records(
+    data: Region, start: int, end: int, count: int, last_delta: int, base_ms: int
+) -> tuple[bool, int]:
+    """Prefilter all records of a batch.
+
+    Args:
+        data: the bytes with the decompressed section.
+        start: of the section.
+        end: of it.
+        count: records that the header states.
+        last_delta: the last offset delta that the header states.
+        base_ms: base timestamp.
+
+    Returns:
+        Whether all records pass, and the largest timestamp of a record by its own delta.
+    """
+    position, before, largest_ms = start, -1, -(1 << 63)
+    for _ in range(count):
+        length, position = exact_varint(data, position, end, INT32_BYTES)
+        if position < 0 or length < 1 or length > end - position:
+            return False, 0
+        stop = position + length
+        if load_u8(data, position) != 0:
+            return False, 0
+        timestamp_delta, position = exact_varint(data, position + 1, stop, INT64_BYTES)
+        offset_delta, position = exact_varint(data, position, stop, INT32_BYTES)
+        _, _, position = exact_bytes(data, position, stop)
+        _, _, position = exact_bytes(data, position, stop)
+        header_count, position = exact_varint(data, position, stop, INT32_BYTES)
+        if header_count:
+            position = _after_headers(data, position, stop, header_count)
+        if position != stop or offset_delta <= before:
+            return False, 0
+        timestamp_ms = int64(uint64(base_ms) + uint64(timestamp_delta))  # may wrap, which signed numbers may not
+        before, largest_ms = offset_delta, max(timestamp_ms, largest_ms)
+    return position == end and before <= last_delta, largest_ms
+
+
+@inlined
+def _after_headers(data: Region, position: int, stop: int, count: int) -> int:
+    """Return the position after ``count`` headers; `UNCOVERED` also if a key is not ASCII."""
+    if count < 0:
+        return UNCOVERED
+    for _ in range(count):
+        key, key_size, position = exact_bytes(data, position, stop)
+        _, _, position = exact_bytes(data, position, stop)
+        if position < 0 or key_size < 0 or not _is_ascii(data, key, key + key_size):
+            return UNCOVERED
+    return position
+
+
+@inlined
+def _is_ascii(data: Region, position: int, end: int) -> bool:
+    """Return whether bytes are ASCII, which is valid UTF-8."""
+    while end - position >= 8:
+        if load_le64(data, position) & uint64(NOT_ASCII):
+            return False
+        position += 8
+    bits = 0
+    while position < end:
+        bits |= load_u8(data, position)
+        position += 1
+    return bits < 128
+
+
+@helper
+def end_marker(data: Region, position: int, end: int) -> tuple[int, int, int]:
+    """Return the end marker in a record that passed: type (or `UNCOVERED`), epoch, and time delta.
+
+    The epoch is the coordinator's.
+    """
+    _, position = exact_varint(data, position, end, INT32_BYTES)
+    timestamp_delta, position = exact_varint(data, position + 1, end, INT64_BYTES)
+    _, position = exact_varint(data, position, end, INT32_BYTES)
+    key, key_size, position = exact_bytes(data, position, end)
+    value, value_size, position = exact_bytes(data, position, end)
+    if position < 0 or key_size != MARKER_KEY_SIZE or value_size != MARKER_VALUE_SIZE:
+        return UNCOVERED, 0, 0
+    kind = load_be16(data, key + 2)
+    if load_be16(data, key) != 0 or load_be16(data, value) != 0 or (kind != ABORT and kind != COMMIT):  # noqa: PLR1714 - numba
+        return UNCOVERED, 0, 0
+    return kind, load_be32(data, value + 2), timestamp_delta
+
+
+# -- the prefilter kernel ----------------------------------------------------------------------------------------------
+
 
 COLUMNS: Final = (
     "position",

@@ -9,7 +9,8 @@ import numpy as np
 from seglog_format.columnar.compiled import inlined, kernel
 from seglog_format.columnar.entries import DOUBT, UNKNOWN_OFFSET, entry_codec, entry_offsets, entry_size
 from seglog_format.columnar.memory import region
-from seglog_format.columnar.windows import POSITION, Windows
+from seglog_format.columnar.plan import POSITION
+from seglog_format.columnar.windows import Windows
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region

@@ -9,7 +9,7 @@ import numpy as np
 from seglog_format.columnar import objects
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.block import NOTES, POSITIONS
-from seglog_format.columnar.object_layout import known_objects
+from seglog_format.columnar.objects import known_objects
 from seglog_format.columnar.run import Run
 from seglog_format.errors import UsageError
 

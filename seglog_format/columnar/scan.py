@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from seglog_format.columnar.copied_run import run_of
-from seglog_format.columnar.pool import own_pool
 from seglog_format.columnar.ranges import Cuts
 from seglog_format.columnar.record_run import RecordRun
 from seglog_format.columnar.request import Start
-from seglog_format.columnar.windows import WINDOW_SIZE
+from seglog_format.columnar.run import run_of
+from seglog_format.columnar.schema import Shape
+from seglog_format.columnar.windows import WINDOW_SIZE, own_pool
 from seglog_format.errors import FormatError
 from seglog_format.model import GREATEST_OFFSET
 from seglog_format.scan_statistics import ScanStatistics
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
     from seglog_format.columnar.request import FallbackEntry, Request, Source
     from seglog_format.columnar.run import Run
+    from seglog_format.columnar.schema import Layout
     from seglog_format.record_model import Message, Record
     from seglog_format.storage.byte_source import Window
+
 
 RANGE_SIZE: Final = 2**24
 """Bytes of a log that one thread reads as a range, which determines memory use. For a log that is read through windows,
@@ -241,3 +243,46 @@ def _ranges(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterat
                 break
             if floor >= request.to_offset <= GREATEST_OFFSET:
                 return
+
+
+# -- several partitions as one stream of Arrow batches, each row with its topic and partition --------------------------
+
+
+PARTITION_COLUMNS: Final = {"topic": pa.string(), "partition": pa.int32()}
+"""Columns for the partition of a row."""
+
+
+def scan_partitions(
+    partitions: Iterable[tuple[str, int, Callable[[tuple[str, ...]], Iterator[pa.RecordBatch]]]],
+    columns: tuple[str, ...],
+    layout: Layout,
+) -> pa.RecordBatchReader:
+    """Read partitions one after the other.
+
+    Args:
+        partitions: topic, number, and a function that yields batches of some columns.
+        columns: of `schema.COLUMNS`, and ``topic`` and ``partition``.
+        layout: of keys and values.
+    """
+    inner = Shape(tuple(name for name in columns if name not in PARTITION_COLUMNS), layout)
+    fields = {name: pa.field(name, kind, nullable=False) for name, kind in PARTITION_COLUMNS.items()}
+    schema = pa.schema([fields[name] if name in PARTITION_COLUMNS else inner.schema.field(name) for name in columns])
+    return pa.RecordBatchReader.from_batches(schema, _batches(partitions, inner.columns or ("offset",), schema))
+
+
+def _batches(
+    partitions: Iterable[tuple[str, int, Callable[[tuple[str, ...]], Iterator[pa.RecordBatch]]]],
+    columns: tuple[str, ...],
+    schema: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    for topic, partition, read in partitions:
+        scalars = {
+            "topic": pa.scalar(topic, PARTITION_COLUMNS["topic"]),
+            "partition": pa.scalar(partition, PARTITION_COLUMNS["partition"]),
+        }
+        for batch in read(columns):
+            arrays = [
+                pa.repeat(scalars[name], len(batch)) if name in PARTITION_COLUMNS else batch.column(name)
+                for name in schema.names
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)

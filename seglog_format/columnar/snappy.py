@@ -8,8 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, inlined
-from seglog_format.columnar.copying import NEAR, PAIR, copy_run, repeat
-from seglog_format.columnar.memory import copy_16, load_64, load_be32, load_le16, load_le32, load_u8, prefetch
+from seglog_format.columnar.memory import (
+    NEAR,
+    PAIR,
+    copy_16,
+    copy_run,
+    load_64,
+    load_be32,
+    load_le16,
+    load_le32,
+    load_u8,
+    prefetch,
+    repeat,
+)
 from seglog_format.columnar.records import DAMAGED, NO_ROOM
 
 if TYPE_CHECKING:

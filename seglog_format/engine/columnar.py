@@ -68,7 +68,7 @@ def prefilter() -> MakePrefilter:
 def recovery_kernels() -> RecoveryKernels:
     """Return the kernels that recover and index entries that need no decision."""
     with _loading():
-        from seglog_format.columnar.recovery_kernels import ColumnarRecovery  # noqa: PLC0415 - as above
+        from seglog_format.columnar.index_log import ColumnarRecovery  # noqa: PLC0415 - as above
     return ColumnarRecovery()
 
 
@@ -156,8 +156,8 @@ def scan_start(position: int, previous: int, floor: int, end: int | None = None)
 def run_reader() -> ReadRun:
     """Return a function that reads a part of a segment into Arrow batches; successive calls reuse its buffers."""
     with _loading():
-        from seglog_format.columnar.copied_run import run_of  # noqa: PLC0415 - as above
-        from seglog_format.columnar.pool import Pool  # noqa: PLC0415 - as above
+        from seglog_format.columnar.run import run_of  # noqa: PLC0415 - as above
+        from seglog_format.columnar.windows import Pool  # noqa: PLC0415 - as above
     return partial(run_of, pool=Pool())
 
 
@@ -177,14 +177,14 @@ def scan_partitions(
 ) -> pa.RecordBatchReader:
     """Read partitions one after the other, into Arrow batches; see `columnar.partitions.scan_partitions`."""
     with _loading():
-        from seglog_format.columnar.partitions import scan_partitions  # noqa: PLC0415 - as above
+        from seglog_format.columnar.scan import scan_partitions  # noqa: PLC0415 - as above
     return scan_partitions(partitions, columns, cast("Layout", layout))
 
 
 def object_rows() -> int | None:
     """Return the number of records made into objects at a time; None if this interpreter's objects are unknown."""
     with _loading():
-        from seglog_format.columnar.object_layout import can_make_objects  # noqa: PLC0415 - as above
+        from seglog_format.columnar.objects import can_make_objects  # noqa: PLC0415 - as above
         from seglog_format.columnar.record_run import BLOCK_ROWS  # noqa: PLC0415 - as above
     return BLOCK_ROWS if can_make_objects() else None
 
@@ -237,7 +237,7 @@ def make_libraries(levels: Sequence[str]) -> list[tuple[str, bool]]:
     return make_libraries(levels)
 
 
-# -- compiled code for checks, recovery and listings, if the chosen engine has it; None for the other engines ---------
+# -- compiled code for checks, recovery and listings, if the chosen engine has it; None for the other engines ----------
 
 
 def prefilter_of(choice: Choice) -> MakePrefilter | None:
@@ -255,7 +255,7 @@ def tables_of(choice: Choice) -> BatchTables | None:
     return batch_tables() if choice.is_columnar else None
 
 
-# -- protocols of compiled code: the prefilter of the checks, and the kernels of recovery -----------------------------
+# -- protocols of compiled code: the prefilter of the checks, and the kernels of recovery ------------------------------
 
 
 class FilteredEntries(Protocol):

@@ -11,8 +11,15 @@ from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine import columnar
 from seglog_format.errors import UsageError
 from seglog_format.log.broker_lock import is_locked
-from seglog_format.log.listing import LogDirectoryListing, PartitionEntry, list_log_directory, list_partition
-from seglog_format.log.offset_checkpoints import REACHED, greatest, read_offset_checkpoint
+from seglog_format.log.listing import (
+    REACHED,
+    LogDirectoryListing,
+    PartitionEntry,
+    greatest,
+    list_log_directory,
+    list_partition,
+    read_offset_checkpoint,
+)
 from seglog_format.log.partition import Partition
 from seglog_format.log.path_kind import require_log_directory
 from seglog_format.log.scanning import DEFAULT_COLUMNS

@@ -14,12 +14,10 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from seglog_format.codec.simple_checkpoints import simple_epochs
 from seglog_format.errors import CorruptRecordError, FormatError, Location, MissingOffsetsWarning, SeglogError
 from seglog_format.log.entry_table import DISORDER
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable
-from seglog_format.log.listing import list_partition
-from seglog_format.log.offset_checkpoints import checkpointed_offset, greatest, reached_offsets
+from seglog_format.log.listing import checkpointed_offset, greatest, list_partition, reached_offsets, simple_epochs
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CompressionCodec, MessageHeader, MissingOffsets, TailKind
 from seglog_format.names import CONSUMER_OFFSETS, METADATA_TOPICS, TRANSACTION_STATE, FileKind

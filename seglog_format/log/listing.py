@@ -12,6 +12,7 @@ partition or of a root file. They are recorded for `noted_refusals`: no command 
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seglog_format.codec.framing import walk
-from seglog_format.errors import FormatError, Location
+from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.names import (
     FIXED_NAMES,
     INDEX_KINDS,
@@ -34,7 +35,7 @@ from seglog_format.names import (
     printable,
 )
 from seglog_format.storage.file_reader import note_refusals
-from seglog_format.storage.log_storage import LOCAL, SkippedEntry, scan_directory
+from seglog_format.storage.log_storage import LOCAL, SkippedEntry, read_file, scan_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -479,3 +480,99 @@ def _root_files(directory: Path, names: list[str]) -> tuple[dict[FileKind, Path]
         else:
             known[kind] = directory / name
     return known, tuple(others)
+
+
+# -- fast parsers for checkpoints as brokers write them; callers parse any other content with the declared schema ------
+
+
+LINE: Final = re.compile(rb"([a-zA-Z0-9._-]+) (0|[1-9][0-9]{0,8}) (0|[1-9][0-9]{0,17})\n")
+CHECKPOINT: Final = re.compile(rb"0\n(0|[1-9][0-9]{0,8})\n((?:%b)*)" % LINE.pattern)
+"""Version, count and lines, with so few digits that no number overflows."""
+
+EPOCH_LINE: Final = re.compile(rb"(0|[1-9][0-9]{0,8}) (0|[1-9][0-9]{0,17})\n")
+EPOCHS: Final = re.compile(rb"0\n(0|[1-9][0-9]{0,8})\n((?:%b)*)" % EPOCH_LINE.pattern)
+"""Version, count and lines of a leader epoch checkpoint."""
+
+
+def simple_offsets(data: bytes) -> dict[tuple[str, int], int] | None:
+    """Parse offsets by topic and partition, where the last line counts; return None for any unusual content.
+
+    Args:
+        data: the whole file.
+    """
+    found = CHECKPOINT.fullmatch(data)
+    if found is None:
+        return None
+    lines = LINE.findall(found[2])
+    if len(lines) != int(found[1]):
+        return None
+    return {(topic.decode("ascii"), int(partition)): int(offset) for topic, partition, offset in lines}
+
+
+def simple_epochs(data: bytes) -> list[tuple[int, int]] | None:
+    """Parse leader epochs and their first offsets; return None for any unusual content.
+
+    Args:
+        data: the whole file.
+    """
+    found = EPOCHS.fullmatch(data)
+    if found is None:
+        return None
+    lines = EPOCH_LINE.findall(found[2])
+    return [(int(epoch), int(start)) for epoch, start in lines] if len(lines) == int(found[1]) else None
+
+
+# -- offset checkpoints of a log directory, read as brokers read them at start (chapter 51) ----------------------------
+
+
+def read_offset_checkpoint(path: Path, storage: LogStorage = LOCAL) -> dict[tuple[str, int], int]:
+    """Return offsets by topic and partition; empty if the file is missing or unreadable (SEG-CKP-011).
+
+    If a partition has several entries, the last entry counts.
+    """
+    try:
+        data = read_file(storage, path)
+        found = simple_offsets(data)
+        return _offsets(data, path) if found is None else found
+    except SeglogError:
+        return {}
+
+
+def checkpointed_offset(partition: PartitionListing, kind: FileKind) -> int | None:
+    """Return the offset of a partition in a checkpoint of the log directory above; None if there is none.
+
+    Args:
+        partition: listing of its directory.
+        kind: which checkpoint.
+    """
+    if partition.name is None:
+        return None
+    directory = partition.path.absolute() if partition.storage.is_local else partition.path
+    checkpoint = read_offset_checkpoint(directory.parent / kind.value, partition.storage)
+    return checkpoint.get(partition.name.topic_partition)
+
+
+REACHED: Final = (
+    FileKind.REPLICATION_OFFSET_CHECKPOINT,
+    FileKind.RECOVERY_POINT_CHECKPOINT,
+    FileKind.CLEANER_OFFSET_CHECKPOINT,
+    FileKind.LOG_START_OFFSET_CHECKPOINT,
+)
+"""Checkpoints that have no offset above the end that the log had (SEG-CKP-012)."""
+
+
+def reached_offsets(partition: PartitionListing) -> dict[FileKind, int | None]:
+    """Return the offset of a partition in each checkpoint of `REACHED` in the log directory above."""
+    return {kind: checkpointed_offset(partition, kind) for kind in REACHED}
+
+
+def greatest(offsets: Iterable[int | None]) -> int:
+    """Return the greatest offset that a log had reached by its checkpoints; 0 without any."""
+    return max((each or 0 for each in offsets), default=0)
+
+
+def _offsets(data: bytes, path: Path) -> dict[tuple[str, int], int]:
+    from seglog_format.codec.checkpoints import decode_offset_checkpoint  # noqa: PLC0415 - rarely needed
+
+    checkpoint = decode_offset_checkpoint(data, Location(str(path)))
+    return {(topic, partition): offset for topic, partition, offset in checkpoint.entries}

@@ -13,10 +13,8 @@ from seglog_format.engine import columnar
 from seglog_format.engine.choice import COLUMNAR_SIZE, Engine, engine_for
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.log.gaps import Watched
-from seglog_format.log.listing import PartitionListing, list_partition
-from seglog_format.log.log_sizes import size_from
-from seglog_format.log.offset_checkpoints import greatest, reached_offsets
-from seglog_format.log.path_kind import require_partition
+from seglog_format.log.listing import PartitionListing, greatest, list_partition, reached_offsets
+from seglog_format.log.path_kind import require_partition, size_from
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
 from seglog_format.log.scanning import (
     Scannable,

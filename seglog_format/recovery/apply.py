@@ -16,11 +16,9 @@ from seglog_format.engine.columnar import kernels_of
 from seglog_format.errors import FormatError, Location, UsageError, WriteError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.listing import list_partition
-from seglog_format.log.log_sizes import size_of_segments
-from seglog_format.log.path_kind import require_partition
+from seglog_format.log.path_kind import require_partition, size_of_segments
 from seglog_format.log.scanning import storage_for
 from seglog_format.names import FileKind, printable
-from seglog_format.recovery.broker_files import BrokerFiles, end_of_swap, unreadable_epochs
 from seglog_format.recovery.broker_plan import (
     BrokerPlan,
     cut_at_stops,
@@ -34,7 +32,15 @@ from seglog_format.recovery.log_scans import BrokerTransactions, LogScans
 from seglog_format.recovery.losses import Losses, losses_of
 from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.plan import Circumstances, RecoveryPlan, circumstances_of
-from seglog_format.recovery.planned_files import RecoveryWork, leftover_steps, naming_steps, recovery_steps
+from seglog_format.recovery.planned_files import (
+    BrokerFiles,
+    RecoveryWork,
+    end_of_swap,
+    leftover_steps,
+    naming_steps,
+    recovery_steps,
+    unreadable_epochs,
+)
 from seglog_format.recovery.segment_split import Split, split_of, split_steps
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.state.root_files import opened_for_change

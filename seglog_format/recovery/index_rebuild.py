@@ -10,7 +10,7 @@ from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.engine.columnar import kernels_of
 from seglog_format.errors import FormatError
 from seglog_format.log.entry_table import in_order
-from seglog_format.log.log_sizes import size_of_segments
+from seglog_format.log.path_kind import size_of_segments
 from seglog_format.log.scanning import storage_for
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.entry_walk import recoverable_frames

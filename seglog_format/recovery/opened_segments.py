@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.listing import PartitionListing, SegmentFiles
-    from seglog_format.recovery.broker_files import BrokerFiles
+    from seglog_format.recovery.planned_files import BrokerFiles
     from seglog_format.storage.log_storage import LogStorage
 
 

@@ -18,8 +18,7 @@ from seglog_format.engine.columnar import kernels_of
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.listing import list_partition
-from seglog_format.log.log_sizes import size_of_segments
-from seglog_format.log.path_kind import require_partition
+from seglog_format.log.path_kind import require_partition, size_of_segments
 from seglog_format.log.scanning import storage_for
 from seglog_format.log.segment import LogSegment, OpenSegments
 from seglog_format.model import GREATEST_OFFSET

@@ -4,7 +4,7 @@ import re
 
 from construct import Construct, Struct
 
-from seglog_format.decimal_text import parse_decimal
+from seglog_format.names import parse_decimal
 from seglog_format.schema.fields import Checked, Doc
 from seglog_format.schema.text import (
     AfterColon,

@@ -7,7 +7,6 @@ import re
 
 from construct import Struct
 
-from seglog_format.decimal_text import parse_decimal
 from seglog_format.names import (
     EPOCH_DIGITS,
     NUMBERED_KINDS,
@@ -16,6 +15,7 @@ from seglog_format.names import (
     FileKind,
     is_legal_topic,
     is_usual_unique,
+    parse_decimal,
 )
 from seglog_format.schema.fields import Checked, Doc
 from seglog_format.schema.text import Decimal, Matched, fits

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from construct import Adapter, Construct, If, RepeatUntil, SizeofError, Subconstruct
 
-from seglog_format.decimal_text import parse_decimal
-from seglog_format.names import printable
+from seglog_format.names import parse_decimal, printable
 
 if TYPE_CHECKING:
     import io

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_partition_metadata
 from seglog_format.errors import FormatError, Location, SeglogError, UsageError
-from seglog_format.log.listing import SEGMENT_ENDINGS, list_partition
-from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.listing import SEGMENT_ENDINGS, list_partition, read_offset_checkpoint
 from seglog_format.log.partition import Partition
 from seglog_format.log.path_kind import directory_kind, path_kind
 from seglog_format.names import FileKind, parse_partition_directory

@@ -2,25 +2,299 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
+from seglog_format.checks import verify
+from seglog_format.engine.columnar import batch_tables
 from seglog_format.errors import FormatError, SeglogError, UndecodedRecordError
-from seglog_format.spark.arrow import decoders_of
-from seglog_format.spark.left_out import left_out_rows
-from seglog_format.spark.options import LEFT_OUT
-from seglog_format.spark.pieces import DirectoryTask
+from seglog_format.field_names import kafka_name
+from seglog_format.log.partition import Partition
+from seglog_format.log.scanning import SegmentSource
+from seglog_format.model import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    INT64_MAX,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    CompressionCodec,
+    RecordBatchHeader,
+)
+from seglog_format.spark.arrow import ARROW, decoders_of
+from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS
+from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected_end
+from seglog_format.spark.options import FAIL_FAST, LEFT_OUT, PERMISSIVE
+from seglog_format.spark.pieces import DirectoryTask, TaskStorage
 from seglog_format.spark.reading import TaskReader
-from seglog_format.spark.tables import batch_rows, finding_rows, segment_rows
-from seglog_format.spark.task_storage import TaskStorage
+from seglog_format.storage.remote_storage import download
+from seglog_format.tables.rows import HEADERS_MAP
+from seglog_format.values.schemas import AS_MAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
-
+    from seglog_format.engine.columnar import BatchTable
+    from seglog_format.log.gaps import Gap
+    from seglog_format.log.listing import SegmentFiles
+    from seglog_format.log.remote_store import KnowsTiered
+    from seglog_format.log.scanning import FallbackEntry
+    from seglog_format.log.segment import LogSegment
     from seglog_format.spark.filters import Narrowed
     from seglog_format.spark.options import ReadOptions
-    from seglog_format.spark.pieces import AnyTask
+    from seglog_format.spark.pieces import AnyTask, Piece, Task
+    from seglog_format.storage.log_storage import LogStorage
+
+
+# -- on an executor: the tables batches, segments and findings, which decode no record ---------------------------------
+
+
+STORED: Final = {
+    "size": "size",
+    "magic": "magic",
+    "baseOffset": "base_offset",
+    "lastOffset": "last_offset",
+    "recordsCount": "records_count",
+    "baseTimestamp": "base_timestamp_ms",
+    "maxTimestamp": "max_timestamp_ms",
+    "leaderEpoch": "partition_leader_epoch",
+    "producerId": "producer_id",
+    "producerEpoch": "producer_epoch",
+    "baseSequence": "base_sequence",
+    "crc": "crc",
+}
+"""Columns that are header fields as stored; -1 if a format has no such field."""
+CODECS: Final = pa.array([*(codec.label for codec in CompressionCodec), *([None] * (CODEC_MASK + 1))], pa.string())
+"""Names of codecs by number; null for an unknown number."""
+
+
+def batch_rows(task: Task, schema: pa.Schema, mode: str, storage: TaskStorage) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each entry; a wrong checksum is no error but is shown in ``crcIsValid``.
+
+    Raises:
+        FormatError: in mode ``failfast``: a log that cannot be walked to its end.
+    """
+    for piece in task.pieces:
+        with closing(storage.segment(piece)) as segment:
+            segment.source.expect(piece.start, piece.end)
+            for run in _runs(piece, segment, mode):
+                yield from _entries(run, segment, schema)
+
+
+def _runs(piece: Piece, segment: LogSegment, mode: str) -> Iterator[Piece]:
+    """Yield the piece, or, if damage is skipped, the parts of it that can be walked."""
+    if mode == FAIL_FAST:
+        yield piece
+        return
+    for part in readable_parts(piece, segment.source):
+        if not isinstance(part, Damage):
+            yield part
+
+
+def _entries(piece: Piece, segment: LogSegment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield entries as tables; an entry that the fast path does not cover is a row from the fallback decoder."""
+    source, tables = SegmentSource(segment, INT64_MAX, None), batch_tables()
+    position, previous = piece.start, piece.previous
+    end = source.size if piece.end is None else piece.end
+    while position < end:
+        lowest = max(piece.base_offset, previous + 1)
+        for table in tables(source, position=position, end=end, first_offset=lowest, last_offset=piece.last_allowed):
+            yield _of_table(table, piece, schema)
+            position, previous = table.end, int(table.column("last_offset")[-1])
+        if position >= end:
+            return
+        entry = source.fallback(position, previous, 0)
+        if entry is None:
+            refuse_unexpected_end(piece, segment, position)
+            return
+        yield _of_entry(entry, position, piece, schema)
+        position, previous = entry.end, entry.last_offset
+
+
+def _of_table(table: BatchTable, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
+    attributes, count = table.column("attributes"), len(table)
+    made: dict[str, Any] = {
+        "topic": pa.repeat(pa.scalar(piece.topic), count),
+        "partition": pa.repeat(pa.scalar(piece.partition), count),
+        "file": pa.repeat(pa.scalar(piece.log), count),
+        "position": table.column("position").copy(),
+        "codec": CODECS.take(pa.array(attributes & CODEC_MASK)),
+        "timestampType": (attributes & TIMESTAMP_TYPE_BIT) // TIMESTAMP_TYPE_BIT,
+        "isTransactional": (attributes & TRANSACTIONAL_BIT) != 0,
+        "isControl": (attributes & CONTROL_BIT) != 0,
+        "crcIsValid": table.column("crc_is_valid") != 0,
+    }
+    arrays = [
+        pa.array(made[field.name] if field.name in made else table.column(STORED[field.name])).cast(field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _of_entry(entry: FallbackEntry, position: int, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
+    header = entry.header
+    codec = CODECS[header.codec_id].as_py()
+    row: dict[str, Any] = {
+        name: -1 if (value := getattr(header, stored, None)) is None else value for name, stored in STORED.items()
+    }
+    row |= {
+        "topic": piece.topic,
+        "partition": piece.partition,
+        "file": piece.log,
+        "position": position,
+        "size": header.size_in_bytes,
+        "codec": codec,
+        "timestampType": int(bool(header.attributes & TIMESTAMP_TYPE_BIT)),
+        "isTransactional": isinstance(header, RecordBatchHeader) and header.is_transactional,
+        "isControl": isinstance(header, RecordBatchHeader) and header.is_control,
+        "crcIsValid": True,  # else the fallback decoder had refused it
+    }
+    return rows_as_batch([row], schema)
+
+
+def segment_rows(task: DirectoryTask, schema: pa.Schema, stores: TaskStorage) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each segment of a directory, tiered ones included; no log is opened."""
+    listing = stores.listing(task.path)
+    segments, storage = listing.segments, listing.storage
+    following = [*(each.base_offset for each in segments[1:]), None]
+    rows = [_segment(task, files, storage, next_base) for files, next_base in zip(segments, following, strict=False)]
+    yield rows_as_batch(rows, schema)
+
+
+def _segment(task: DirectoryTask, files: SegmentFiles, storage: LogStorage, next_base: int | None) -> dict[str, Any]:
+    status = storage.status(files.log)
+    return {
+        "topic": task.topic,
+        "partition": task.partition,
+        "file": storage.name_of(files.log),
+        "baseOffset": files.base_offset,
+        "nextBaseOffset": next_base,
+        "size": status.size,
+        "offsetIndexSize": _size(files.offset_index, storage),
+        "timeIndexSize": _size(files.time_index, storage),
+        "transactionIndexSize": _size(files.transaction_index, storage),
+        "hasSnapshot": files.snapshot is not None,
+        "lastModified": None if status.modified is None else datetime.fromtimestamp(status.modified, UTC),
+        "topicId": task.topic_id,
+    }
+
+
+def _size(path: Path | None, storage: LogStorage) -> int | None:
+    return None if path is None else storage.status(path).size
+
+
+def finding_rows(task: DirectoryTask, schema: pa.Schema, stores: TaskStorage) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each finding of the validator in a directory; a remote directory is downloaded first."""
+    directory, storage = Path(task.path), stores.of(task.path)
+    if storage.is_local:
+        yield _findings(task, directory, schema, stores.tier)
+        return
+    with TemporaryDirectory(prefix="seglog-") as parent:
+        copy = Path(parent).resolve() / directory.name
+        download(storage, directory, copy)
+        yield _findings(task, copy, schema, stores.tier)
+
+
+def _findings(task: DirectoryTask, directory: Path, schema: pa.Schema, remote: KnowsTiered | None) -> pa.RecordBatch:
+    rows = []
+    for finding in verify(directory, remote=remote):
+        at = finding.location
+        row = {
+            "topic": task.topic,
+            "partition": task.partition,
+            "file": f"{task.path}/{at.path}" if at.path else task.path,
+            "position": at.position,
+            "field": kafka_name(at.field),
+            "severity": finding.severity.value,
+            "requirement": finding.requirement,
+            "expected": finding.expected,
+            "found": str(finding.found),
+            "message": finding.message,
+            "count": finding.count,
+        }
+        rows.append(row)
+    return rows_as_batch(rows, schema)
+
+
+def rows_as_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Convert rows to a batch with the schema's columns."""
+    return pa.RecordBatch.from_pylist([{name: row[name] for name in schema.names} for row in rows], schema)
+
+
+# -- on an executor: the table of what a query of records leaves out ---------------------------------------------------
+
+
+BESIDE: Final = ("topic", "partition", "offset")
+
+
+def left_out_rows(
+    task: AnyTask, schema: pa.Schema, narrowed: Narrowed, options: ReadOptions, storage: TaskStorage
+) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each part of a task that a query of records with the same options leaves out.
+
+    These are the damage that it skips, the records that do not decode, those after damage whose transaction is
+    undecided, and, of a whole directory, the missing offsets.
+    """
+    if isinstance(task, DirectoryTask):
+        yield rows_as_batch(_missing(task, options, storage), schema)
+        return
+    kinds = COLUMNS["records"]
+    decoders = decoders_of(options)
+    read = pa.schema([(name, ARROW[kinds[name]]) for name in (*BESIDE, CORRUPT)])
+    for name, decoder in decoders.items():
+        read = read.append(pa.field(name, decoder.type))
+    if options.headers_as == AS_MAP:
+        read = read.append(pa.field(HEADERS, HEADERS_MAP))
+    reader = _Reader(read, narrowed, PERMISSIVE, decoders)
+    for batch in reader.read(task, storage):
+        marked = batch.select([*BESIDE, CORRUPT]).filter(batch.column(CORRUPT).is_valid())
+        if len(marked):
+            yield rows_as_batch([_row(row, reader.damaged_kind) for row in marked.to_pylist()], schema)
+
+
+class _Reader(TaskReader):
+    damaged_kind = "damaged"
+
+    def _undecided(self, piece: Piece, damage: FormatError) -> Iterator[pa.RecordBatch]:
+        self.damaged_kind = "undecided"  # of the rows that follow, which are the last ones
+        yield from super()._undecided(piece, damage)
+
+
+def _row(row: dict[str, Any], damaged_kind: str) -> dict[str, Any]:
+    kind = damaged_kind if row["offset"] is None else "undecoded"
+    return {**row, **row[CORRUPT], "kind": kind, "nextOffset": None if row["offset"] is None else row["offset"] + 1}
+
+
+def _missing(task: DirectoryTask, options: ReadOptions, storage: TaskStorage) -> list[dict[str, Any]]:
+    gaps: list[Gap] = []
+    with Partition(storage.listing(task.path), limit=options.limit) as partition:
+        first = task.offsets[0] if task.offsets[0] > partition.log_start_offset else None
+        with suppress(FormatError):  # damage that hides where the range begins, which the task of its piece reports
+            for _ in partition.scan(["offset"], first, task.offsets[1], on_corrupt=lambda _: None, on_gap=gaps.append):
+                pass
+    return [
+        {
+            "topic": task.topic,
+            "partition": task.partition,
+            "file": str(gap.path),
+            "kind": "missing",
+            "position": gap.position,
+            "size": None,
+            "offset": gap.first_offset,
+            "nextOffset": gap.next_offset,
+            "requirement": None,
+            "message": str(gap),
+        }
+        for gap in gaps
+        if gap.is_loss
+    ]
+
+
+# -- on an executor ----------------------------------------------------------------------------------------------------
 
 
 class ReadError(SeglogError):

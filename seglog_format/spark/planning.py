@@ -22,8 +22,7 @@ from seglog_format.spark.discovery import choose, find_replicas
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
 from seglog_format.spark.offsets import EARLIEST_OFFSET, Bounds, resolve_end, resolve_start
 from seglog_format.spark.options import IGNORE, LEFT_OUT
-from seglog_format.spark.pieces import DirectoryTask, Piece, Task
-from seglog_format.spark.remote import opened_tier, remote_log
+from seglog_format.spark.pieces import DirectoryTask, Piece, Task, opened_tier, remote_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

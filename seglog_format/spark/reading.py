@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.spark.filters import Narrowed
-    from seglog_format.spark.pieces import Piece, Task
-    from seglog_format.spark.task_storage import TaskStorage
+    from seglog_format.spark.pieces import Piece, Task, TaskStorage
     from seglog_format.storage.byte_source import Window
     from seglog_format.values.decoder import Decoder
 

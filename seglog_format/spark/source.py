@@ -22,9 +22,9 @@ from seglog_format.spark.options import (
     parse_options,
     parse_stream_options,
 )
+from seglog_format.spark.plain_stream import PlainStreamReader
 from seglog_format.spark.planning import plan
 from seglog_format.spark.source_parts import Part, freeze_loaded_objects, one_line_errors, rows_of
-from seglog_format.spark.streaming import stream_reader
 from seglog_format.spark.write_options import parse_write_options
 from seglog_format.spark.writing import SeglogWriter
 from seglog_format.values.schemas import AS_MAP
@@ -36,6 +36,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceWriter, InputPartition
     from pyspark.sql.types import StructType
+
+
+# -- the reader of streams: ``spark.readStream.format("seglog")`` ------------------------------------------------------
+
+
+def stream_reader(options: ReadOptions, schema: StructType) -> DataSourceStreamReader:
+    """Return a reader of streams; from Spark 4.2 on, the reader limits its steps and supports `availableNow`."""
+    try:
+        from seglog_format.spark.admission import AdmittingStreamReader  # noqa: PLC0415 - not there before 4.2
+    except ImportError:
+        return PlainStreamReader(options, schema)
+    return AdmittingStreamReader(options, schema)
+
+
+# -- the data source ``seglog`` ----------------------------------------------------------------------------------------
+
 
 PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 """The module of Spark that calls `pushFilters`; only it accepts a reader that has this method."""

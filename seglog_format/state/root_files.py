@@ -9,8 +9,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_clean_shutdown, encode_offset_checkpoint
-from seglog_format.codec.simple_checkpoints import simple_offsets
 from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.listing import simple_offsets
 from seglog_format.names import FileKind, parse_partition_directory
 from seglog_format.record_model import CheckpointedOffset, CleanShutdown
 from seglog_format.state.directory_lock import DirectoryLock
@@ -200,7 +200,7 @@ class RootFiles:
             self._lock.close()
 
 
-# -- handling of the clean-shutdown file while a closed log directory is changed (chapter 71) -------------------------
+# -- handling of the clean-shutdown file while a closed log directory is changed (chapter 71) --------------------------
 
 
 @contextmanager

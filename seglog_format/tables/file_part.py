@@ -51,14 +51,14 @@ class RowFile(Protocol):
 def begun_file(settings: TableSettings, file: OutputFile, schema: pa.Schema) -> RowFile:
     """Begin a file in the format of a table."""
     if settings.format == "arrow":
-        from seglog_format.tables.arrow_ipc import ArrowFile  # noqa: PLC0415 - of the formats, one is used
+        from seglog_format.tables.sink import ArrowFile  # noqa: PLC0415 - of the formats, one is used
 
         return ArrowFile(file, schema)
     if settings.format in TEXT_FORMATS:
         from seglog_format.tables.text import CsvFile, JsonFile  # noqa: PLC0415 - as above
 
         return (CsvFile if settings.format == "csv" else JsonFile)(file, settings.bytes_as)
-    from seglog_format.tables.parquet import ParquetFile  # noqa: PLC0415 - as above
+    from seglog_format.tables.sink import ParquetFile  # noqa: PLC0415 - as above
 
     return ParquetFile(file, schema)
 

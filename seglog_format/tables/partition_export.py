@@ -7,31 +7,43 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from queue import Empty, Queue
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from seglog_format.errors import FormatError, UndecodedRecordError
 from seglog_format.log.gaps import GapKind, warn_of_gap
 from seglog_format.log.reading import is_committed_only
 from seglog_format.model import MissingOffsets
+from seglog_format.tables.formats import ICEBERG, TEXT_FORMATS
 from seglog_format.tables.progress import Change, ChangeKind, ExportedPartition, OpenTransaction, Progress
-from seglog_format.tables.rows import REASON, digest_of_last, groups_of, last_epoch, last_offset, scanned_rows
+from seglog_format.tables.rows import (
+    GROUP_SIZE,
+    REASON,
+    chosen_rows,
+    digest_of_last,
+    groups_of,
+    headers_as_map,
+    last_epoch,
+    last_offset,
+    scanned_rows,
+)
+from seglog_format.values.decoder import decoded, decoder_of
+from seglog_format.values.schemas import AS_MAP
+from seglog_format.values.shape import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    import pyarrow as pa
-
     from seglog_format.log.gaps import Gap, OnGap
     from seglog_format.log.partition import Partition
     from seglog_format.scan_statistics import ScanStatistics
-    from seglog_format.tables.decoding import Decoded, RowDecoder
     from seglog_format.tables.file_part import FilePart
     from seglog_format.tables.progress import SegmentSize, TopicPartition
     from seglog_format.tables.settings import TableSettings
     from seglog_format.tables.table import Table
-    from seglog_format.tables.undecoded import UndecodedRows
+    from seglog_format.values.schemas import Schemas
 
 
 # -- the changes of a log since a table was written from it ------------------------------------------------------------
@@ -361,3 +373,154 @@ class PartitionExport:
         if segments != self._progress.segments or self._progress != self._stored:
             self._progress = self._progress.after(segments=segments)
             self.table.store(self.key, self._progress)
+
+
+# -- decoding of the keys and values of rows; rows that cannot be decoded are separated, with the reason ---------------
+
+
+PIECE_ROWS: Final = 1024
+"""Rows that are decoded at once: their values may be many times larger than their bytes."""
+
+
+class Decoded(NamedTuple):
+    """Rows after decoding.
+
+    Attributes:
+        rows: those whose keys and values were decoded.
+        undecoded: the others, unchanged, with a column for the reason.
+        source: all of them, before decoding.
+    """
+
+    rows: pa.Table
+    undecoded: pa.Table
+    source: pa.Table
+
+
+class RowDecoder:
+    """Decodes the columns of a table that are not bytes."""
+
+    def __init__(self, settings: TableSettings, schemas: Schemas | None) -> None:
+        """Prepare for the settings of a table.
+
+        Raises:
+            UsageError: a schema is not valid for its type, or a library is not installed.
+        """
+        decoders = {name: decoder_of(form, schemas) for name, form in settings.forms.items()}
+        self._decoders = {name: decoder for name, decoder in decoders.items() if decoder is not None}
+        self._choice = settings.choice
+        self._is_text = settings.format in TEXT_FORMATS
+        self._bytes_as = settings.bytes_as
+        self._has_first_names = settings.format != ICEBERG and any(form.older for form in settings.forms.values())
+
+    def decode(self, rows: pa.Table) -> Iterator[Decoded]:
+        """Decode rows; yield them in one piece, or in several if the decoded values are large."""
+        if not self._decoders:
+            yield self._decoded(rows)
+            return
+        held: list[Decoded] = []
+        size = 0
+        for first in range(0, rows.num_rows, PIECE_ROWS):
+            held.append(self._decoded(rows.slice(first, PIECE_ROWS)))
+            size += held[-1].rows.nbytes
+            if size >= GROUP_SIZE:
+                yield _joined(held)
+                held, size = [], 0
+        if held:
+            yield _joined(held)
+
+    def _decoded(self, source: pa.Table) -> Decoded:
+        reasons: dict[int, str] = {}
+        found = rows = chosen_rows(source, self._choice)
+        for name, decoder in self._decoders.items():
+            column, failures = decoded(decoder, rows.column(name), rows.column("key"))
+            reasons = {failure.row: f"{name}: {failure.reason}" for failure in failures} | reasons
+            if self._has_first_names:
+                kind = first_names(decoder.type)
+                column = pa.chunked_array([each.view(kind) for each in column.chunks], kind)
+            found = found.set_column(found.schema.get_field_index(name), pa.field(name, column.type), column)
+        if self._choice.headers == AS_MAP:
+            column, failed = headers_as_map(rows.column("headers"))
+            reasons = failed | reasons
+            field = pa.field("headers", column.type, nullable=False)
+            found = found.set_column(found.schema.get_field_index("headers"), field, column)
+        if self._is_text:
+            from seglog_format.tables.text import unwritable  # noqa: PLC0415 - of the formats, one is used
+
+            reasons = unwritable(found, self._bytes_as) | reasons
+        return Decoded(*_parted(found, rows, reasons), source) if reasons else Decoded(found, rows.slice(0, 0), source)
+
+
+def _joined(pieces: list[Decoded]) -> Decoded:
+    """Return pieces as one."""
+    undecoded = [piece.undecoded for piece in pieces if piece.undecoded.num_rows]
+    return Decoded(
+        pa.concat_tables([piece.rows for piece in pieces]),
+        pa.concat_tables(undecoded) if undecoded else pieces[0].undecoded,
+        pa.concat_tables([piece.source for piece in pieces]),
+    )
+
+
+def _parted(found: pa.Table, rows: pa.Table, reasons: dict[int, str]) -> tuple[pa.Table, pa.Table]:
+    is_decoded = pa.array([row not in reasons for row in range(rows.num_rows)])
+    undecoded = rows.take(pa.array(sorted(reasons)))
+    texts = pa.array([reasons[row] for row in sorted(reasons)], pa.string())
+    return found.filter(is_decoded), undecoded.append_column(pa.field(REASON, pa.string(), nullable=False), texts)
+
+
+# -- the table of records that cannot be decoded: beside the other table, and created with the first such record -------
+
+
+class UndecodedRows:
+    """The records of one partition that cannot be decoded.
+
+    They are published before the rows around them. So after a stopped run their table may be ahead of the other one;
+    records that it already has are not added again.
+
+    Attributes:
+        count: number of records that could not be decoded, also those that a stopped run has added.
+        reason: why the first of them could not be; None if there is none.
+    """
+
+    def __init__(self, key: TopicPartition, opened: Callable[[], Table]) -> None:
+        """Begin without rows.
+
+        Args:
+            key: of the partition.
+            opened: opens the table, or creates it.
+        """
+        self._key = key
+        self._opened = opened
+        self._part: FilePart | None = None
+        self._progress = Progress()
+        self.count = 0
+        self.reason: str | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        """Write rows that the table does not have."""
+        table = self._opened()
+        if self._part is None:
+            self._progress = table.progress_of(self._key) or Progress()
+        self.count += rows.num_rows
+        self.reason = self.reason or rows.column(REASON)[0].as_py()
+        new = rows.filter(pc.greater_equal(rows.column("offset"), self._progress.next_offset))
+        if not new.num_rows:
+            return
+        if self._part is None:
+            self._part = table.begin(self._key, new.column("offset")[0].as_py())
+        self._part.write(new)
+        offset = last_offset(new)
+        self._progress = self._progress.after(
+            next_offset=offset + 1, last_offset=offset, row_count=self._progress.row_count + new.num_rows
+        )
+
+    def publish(self) -> None:
+        """Commit the rows."""
+        if self._part is not None:
+            self._part.publish(self._progress)
+            self._part = None
+
+    def discard(self) -> None:
+        """Remove the rows that were not published."""
+        if self._part is not None:
+            self._part.discard()
+            self._part = None

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.compression.zstd import decompress_whole
-from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import (
     CorruptIndexError,
     CorruptRecordError,
@@ -22,7 +21,7 @@ from seglog_format.errors import (
     UsageError,
 )
 from seglog_format.model import INT32_MAX, INT64_MAX, CompressionCodec
-from seglog_format.names import FileKind, printable
+from seglog_format.names import FileKind, parse_decimal, printable
 from seglog_format.object_names import (
     FILE_KINDS,
     ObjectKind,

@@ -10,7 +10,7 @@ from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, deco
 from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
 from seglog_format.log.directory import open_log_directory
-from seglog_format.log.offset_checkpoints import checkpointed_offset
+from seglog_format.log.listing import checkpointed_offset
 from seglog_format.log.remote_store import RemoteOffsets
 from seglog_format.names import REMOTE_LOG_METADATA_TOPIC, FileKind
 from seglog_format.state.config import UNLIMITED

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.errors import GuessedSegmentsWarning
 from seglog_format.log.gaps import warn_caller
-from seglog_format.log.offset_checkpoints import checkpointed_offset
+from seglog_format.log.listing import checkpointed_offset
 from seglog_format.log.remote_store import RemoteOffsets
 from seglog_format.names import REMOTE_LOG_METADATA_TOPIC, FileKind
 from seglog_format.state.config import UNLIMITED

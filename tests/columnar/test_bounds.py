@@ -23,7 +23,7 @@ UNUSUAL_READS = """
 import sys
 import numpy as np
 from numba import njit
-from seglog_format.columnar import cpu, folding, interpreter, memory
+from seglog_format.columnar import compiled, checksum, objects, memory
 
 @njit
 def loaded(array, position):
@@ -36,16 +36,16 @@ def copied(array, position):
 
 @njit
 def folded(array, position):
-    return folding.fold_crc32(memory.region(array), position, 512, np.uint64(0))[0]
+    return checksum.fold_crc32(memory.region(array), position, 512, np.uint64(0))[0]
 
 @njit
 def made(array, position):
-    interpreter.decref(interpreter.new_bytes(memory.region(array), position, 20))
+    objects.decref(objects.new_bytes(memory.region(array), position, 20))
     return 0
 
 array = np.zeros(1024, np.uint8)
 for kernel, size in ((loaded, 8), (copied, 16), (folded, 512), (made, 20)):
-    if kernel is not folded or cpu.supports(cpu.NARROW):
+    if kernel is not folded or compiled.supports(compiled.NARROW):
         kernel(array, 0)
         kernel(array, 1024 - size)
         for position in (-1, -size, 1025 - size, 1024, 1 << 40):

@@ -11,10 +11,9 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from seglog_format.columnar import cpu
+from seglog_format.columnar import compiled
 from seglog_format.columnar.arrays import readable
-from seglog_format.columnar.checksum import checksum
-from seglog_format.columnar.crc_constants import CRC32_REFLECTED, CRC32C_REFLECTED, tables
+from seglog_format.columnar.checksum import CRC32_REFLECTED, CRC32C_REFLECTED, checksum, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,20 +24,20 @@ SIZES = (*range(420), 511, 512, 513, 767, 768, 1023, 1024, 3071, 3072, 3073, 614
 
 
 def path_of(name: str) -> int:
-    path = cpu.PATHS[name]
-    if not cpu.supports(path):
+    path = compiled.PATHS[name]
+    if not compiled.supports(path):
         pytest.skip(f"this processor has no {name} path")
     return path
 
 
-@pytest.mark.parametrize("name", cpu.PATHS)
+@pytest.mark.parametrize("name", compiled.PATHS)
 def test_every_path_computes_crc32c(name: str) -> None:
     path, array = path_of(name), readable(DATA)
     for start, size in runs():
         assert checksum(True, path, array, start, size) == google_crc32c.value(DATA[start : start + size])
 
 
-@pytest.mark.parametrize("name", cpu.PATHS)
+@pytest.mark.parametrize("name", compiled.PATHS)
 def test_every_path_computes_crc32(name: str) -> None:
     path, array = path_of(name), readable(DATA)
     for start, size in runs():
@@ -51,26 +50,26 @@ def runs() -> Iterator[tuple[int, int]]:
 
 def test_a_run_outside_of_the_bytes_is_refused() -> None:
     for start, size in ((-1, 5), (0, len(DATA) + 1), (5, -1)):
-        assert checksum(True, cpu.PORTABLE, readable(DATA), start, size) == -1
+        assert checksum(True, compiled.PORTABLE, readable(DATA), start, size) == -1
 
 
 def test_a_path_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cpu.ENVIRONMENT, "portable")
-    assert cpu.checksum_path() == cpu.PORTABLE
-    monkeypatch.setenv(cpu.ENVIRONMENT, "narrow")
-    assert cpu.checksum_path() <= cpu.NARROW
+    monkeypatch.setenv(compiled.ENVIRONMENT, "portable")
+    assert compiled.checksum_path() == compiled.PORTABLE
+    monkeypatch.setenv(compiled.ENVIRONMENT, "narrow")
+    assert compiled.checksum_path() <= compiled.NARROW
 
 
 def test_what_the_processor_lacks_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu, "features", lambda: frozenset({"sse4.2", "pclmul"}))
-    assert cpu.checksum_path() == cpu.NARROW
-    monkeypatch.setattr(cpu, "features", frozenset[str])
-    assert cpu.checksum_path() == cpu.PORTABLE
+    monkeypatch.setattr(compiled, "features", lambda: frozenset({"sse4.2", "pclmul"}))
+    assert compiled.checksum_path() == compiled.NARROW
+    monkeypatch.setattr(compiled, "features", frozenset[str])
+    assert compiled.checksum_path() == compiled.PORTABLE
 
 
 def test_the_wide_path_folds_with_the_right_constants() -> None:
     """Emulate the folding of 512-bit vectors, which few processors can run, lane by lane."""
-    from seglog_format.columnar.crc_constants import multiplier
+    from seglog_format.columnar.checksum import multiplier
 
     for polynomial in (CRC32_REFLECTED, CRC32C_REFLECTED):
         data = DATA[:1024]

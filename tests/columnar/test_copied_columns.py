@@ -17,7 +17,7 @@ from helpers.walking import each_of
 from proofs.fuzz.random_logs import random_log
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.columnar import copied_columns, copied_run
+from seglog_format.columnar import block, run
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition
 from seglog_format.model import CompressionCodec
@@ -30,8 +30,8 @@ LAYOUTS = ("binary", "large_binary")
 
 @pytest.fixture(params=[1, 3, 40])
 def _small_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copied_run, "PART_ROWS", request.param)
-    monkeypatch.setattr(copied_run, "FIRST_CAPACITY", request.param)
+    monkeypatch.setattr(run, "PART_ROWS", request.param)
+    monkeypatch.setattr(run, "FIRST_CAPACITY", request.param)
 
 
 @pytest.mark.usefixtures("_small_parts")
@@ -56,7 +56,7 @@ def test_what_brokers_wrote(name: str) -> None:
 def test_a_batch_holds_as_many_rows_as_without_copying(codec: CompressionCodec, tmp_path: Path) -> None:
     """Parts, and entries that are larger than one, end no Arrow batch early."""
     data, offset = b"", 0
-    for count in (5000, 3, copied_run.PART_ROWS + 1, 1, 9000):
+    for count in (5000, 3, run.PART_ROWS + 1, 1, 9000):
         records = [new_record(key=b"k" * (row % 20), value=b"v" * (row % 90), timestamp_ms=1) for row in range(count)]
         data += encode_batch(build_batch(records, base_offset=offset, codec=codec))
         offset += count
@@ -77,7 +77,7 @@ def test_a_batch_carries_no_more_than_its_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["key", "value", "headers"])
 def test_more_bytes_than_a_layout_can_hold(column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(copied_columns.LARGEST, "binary", 1000)
+    monkeypatch.setitem(block.LARGEST, "binary", 1000)
     records = [
         new_record(key=b"k" * 30 * (column == "key"), value=b"v" * 30 * (column == "value"), headers=[(b"", b"h" * 30)])
         for _ in range(33)

@@ -22,9 +22,8 @@ from proofs.fuzz.judging import LIMIT, SMALL_LIMIT
 from seglog_format import open_partition
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import compress, encode_batch
-from seglog_format.columnar import decoders, run
-from seglog_format.columnar.decoders import SLOTS, Decoders
-from seglog_format.columnar.streams import MAX_DEFLATION
+from seglog_format.columnar import chunks, run
+from seglog_format.columnar.chunks import MAX_DEFLATION, SLOTS, Decoders
 from seglog_format.model import CompressionCodec
 
 if TYPE_CHECKING:
@@ -105,25 +104,25 @@ def test_a_size_that_deflate_cannot_reach_gets_no_memory() -> None:
 
 def test_a_module_that_is_not_there_or_shows_nothing_has_no_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("no_such_module_anywhere", "isal.no_such_module", "isal.igzip", "json", "sys"):
-        monkeypatch.setattr(decoders, "ZSTD_MODULE", module)
-        monkeypatch.setattr(decoders, "GZIP_MODULE", module)
-        assert decoders.zstd_library.__wrapped__() is None
-        assert decoders.gzip_library.__wrapped__() is None
+        monkeypatch.setattr(chunks, "ZSTD_MODULE", module)
+        monkeypatch.setattr(chunks, "GZIP_MODULE", module)
+        assert chunks.zstd_library.__wrapped__() is None
+        assert chunks.gzip_library.__wrapped__() is None
 
 
 @pytest.mark.parametrize("versions", [{"zstandard": "0.24", "isal": "1.10"}, {}])
 def test_a_version_that_is_not_known_is_not_called(versions: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoders, "KNOWN_VERSIONS", versions)
-    assert decoders.zstd_library.__wrapped__() is None
-    assert decoders.gzip_library.__wrapped__() is None
+    monkeypatch.setattr(chunks, "KNOWN_VERSIONS", versions)
+    assert chunks.zstd_library.__wrapped__() is None
+    assert chunks.gzip_library.__wrapped__() is None
 
 
 def test_without_the_package_there_is_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(decoders, "version", missing)
-    assert decoders.zstd_library.__wrapped__() is None
+    monkeypatch.setattr(chunks, "version", missing)
+    assert chunks.zstd_library.__wrapped__() is None
 
 
 class OtherLayout:
@@ -138,14 +137,14 @@ class OtherLayout:
 
 
 def test_streams_laid_out_in_another_way_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoders, "_library", lambda *_: OtherLayout())
-    assert decoders.gzip_library.__wrapped__() is None
+    monkeypatch.setattr(chunks, "_library", lambda *_: OtherLayout())
+    assert chunks.gzip_library.__wrapped__() is None
 
 
 @pytest.fixture
 def _without_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     for library in ("zstd_library", "gzip_library"):
-        monkeypatch.setattr(decoders, library, lambda: None)
+        monkeypatch.setattr(chunks, library, lambda: None)
 
 
 @pytest.mark.usefixtures("_without_functions")

@@ -16,7 +16,7 @@ from helpers.walking import each_of
 from proofs.fuzz.random_logs import random_log
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.columnar import decoders, run
+from seglog_format.columnar import chunks, run
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import Partition, open_partition
@@ -95,7 +95,7 @@ def test_what_is_left_to_the_reference_tells_the_same(
     codec: CompressionCodec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for library in ("zstd_library", "gzip_library"):
-        monkeypatch.setattr(decoders, library, lambda: None)
+        monkeypatch.setattr(chunks, library, lambda: None)
     monkeypatch.setattr(run.Run, "_decompress", nothing)
     data = encode_batch(
         build_batch(

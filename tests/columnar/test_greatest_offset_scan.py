@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from seglog_format import open_partition
 from seglog_format.checks import verify_log
-from seglog_format.columnar.recovery_kernels import ColumnarRecovery
+from seglog_format.columnar.index_log import ColumnarRecovery
 from seglog_format.engine import choice
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError

@@ -18,7 +18,7 @@ from helpers.scans import segment_directory
 
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.columnar import cpu, kernel_build, kernel_library
+from seglog_format.columnar import compiled, kernel_build, kernel_library
 from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.kernel_library import (
     DIRECTORY,
@@ -190,9 +190,9 @@ def test_kernels_are_compiled_for_each_level_with_a_linker_or_without(
     found = open_library(tmp_path / level)
     assert isinstance(found, KernelLibrary)
     path = (
-        cpu.PORTABLE
+        compiled.PORTABLE
         if level == "any"
-        else max(p for p in cpu.NEEDS if cpu.NEEDS[p] <= kernel_library.CHECKSUM_FEATURES[level])
+        else max(p for p in compiled.NEEDS if compiled.NEEDS[p] <= kernel_library.CHECKSUM_FEATURES[level])
     )
     data = bytes(range(256)) * 9
     assert found.kernel("checksum")(True, path, readable(data), 3, 2000) == google_crc32c.value(data[3:2003])

@@ -22,7 +22,7 @@ from proofs.fuzz.random_logs import random_log
 from seglog_format import Engine
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.columnar import object_layout, objects, record_run
+from seglog_format.columnar import objects, record_run
 from seglog_format.engine import choice
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log import reading
@@ -310,15 +310,15 @@ def test_a_block_that_does_not_fit_the_log_makes_nothing(tmp_path: Path, monkeyp
 
 
 def test_this_interpreter_is_known() -> None:
-    assert object_layout.can_make_objects() == (sys.implementation.name == "cpython")
+    assert objects.can_make_objects() == (sys.implementation.name == "cpython")
 
 
 def test_another_interpreter_is_left_alone(way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for function in (object_layout.known_objects, object_layout.can_make_objects):
+    for function in (objects.known_objects, objects.can_make_objects):
         function.cache_clear()
-    monkeypatch.setattr(object_layout.platform, "python_implementation", lambda: "PyPy")
-    assert not object_layout.can_make_objects()
+    monkeypatch.setattr(objects.platform, "python_implementation", lambda: "PyPy")
+    assert not objects.can_make_objects()
     monkeypatch.setattr(record_run.RecordRun, "batches", None)
     with open_partition(large_log(tmp_path)) as partition:
         assert sum(1 for _ in partition.records()) == 4_300, way
-    object_layout.can_make_objects.cache_clear()
+    objects.can_make_objects.cache_clear()

@@ -20,7 +20,7 @@ from proofs.fuzz import broker_scans as by_either
 from proofs.fuzz.broker_scans import broker_scan_by
 from proofs.fuzz.random_logs import random_log
 from seglog_format.columnar import index_log
-from seglog_format.columnar.recovery_kernels import ColumnarRecovery
+from seglog_format.columnar.index_log import ColumnarRecovery
 from seglog_format.engine.choice import Engine
 from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions

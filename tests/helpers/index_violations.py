@@ -9,8 +9,7 @@ from seglog_format.log import index_rules as rules
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seglog_format.log.index_rules import Violation
-    from seglog_format.log.log_outline import LogOutline
+    from seglog_format.log.index_rules import LogOutline, Violation
     from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
     from seglog_format.record_model import ProducerStateEntry
 

@@ -24,8 +24,8 @@ from seglog_format.spark.executing import ReadError, batches_of
 from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.following import DataLossError, Follower
 from seglog_format.spark.options import parse_stream_options
+from seglog_format.spark.source import stream_reader
 from seglog_format.spark.source_parts import arrow_schema_of
-from seglog_format.spark.streaming import stream_reader
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from seglog_format.cli.exit_status import FINDINGS
-from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, json_option
+from seglog_format.cli.options import PATH, json_option, to_timestamp_ms
 from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.errors import UsageError
 

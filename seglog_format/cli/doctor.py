@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
-from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, json_option, limit_option
+from seglog_format.cli.options import PATH, json_option, limit_option, to_timestamp_ms
 from seglog_format.cli.output import (
     count_text,
     diagnose,

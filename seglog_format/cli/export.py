@@ -13,8 +13,7 @@ import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.gap_lines import gap_line
-from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, json_option, size_of, stats_option, write_scan_statistics
+from seglog_format.cli.options import PATH, json_option, size_of, stats_option, times_option, write_scan_statistics
 from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
@@ -86,8 +85,7 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
 @click.option(
     "--only-key", "only_keys", metavar="TEXT", multiple=True, help="Only records with this key; may be repeated."
 )
-@click.option("--since", "since_ms", callback=to_timestamp_ms, metavar="TIME", help="Only records that are not older.")
-@click.option("--until", "until_ms", callback=to_timestamp_ms, metavar="TIME", help="Only records that are older.")
+@times_option
 @click.option("--format", type=click.Choice(FORMATS), default="parquet", show_default=True)
 @click.option(
     "--partition-by",

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, json_option, path_argument
+from seglog_format.cli.options import PATH, json_option, path_argument, to_timestamp_ms
 from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 from helpers.batches import batch, record
 from helpers.made_logs import data_batch
@@ -15,6 +17,7 @@ from helpers.walking import each_of
 
 from seglog_format import Engine, open_partition, rebuild_indexes
 from seglog_format.cli.main import run
+from seglog_format.cli.options import to_timestamp_ms
 from seglog_format.codec.plain import RecordReading
 from seglog_format.engine.choice import lacking
 from seglog_format.errors import CorruptRecordError
@@ -89,6 +92,7 @@ RANGES: tuple[dict[str, Any], ...] = (
     {"to_offset": 5},
     {"from_offset": MIDDLE, "to_offset": MIDDLE + 5},
     {"from_offset": 40, "to_offset": 45},
+    {"from_offset": 20 * FIRST_BATCHES - 25, "to_offset": 20 * FIRST_BATCHES - 20},
 )
 ROADS: dict[str, Callable[..., None]] = {
     "records": records,
@@ -111,6 +115,20 @@ CALLS |= {
     )
     for options in (("--to", "5"), ("--from", str(MIDDLE), "--to", str(MIDDLE + 5)), ("--from", "40", "--to", "45"))
 }
+LATE_MS = 1000 * (MIDDLE + 1200)
+CALLS |= {
+    f"{name} since": partial(call, offsets={"from_timestamp_ms": LATE_MS})
+    for name, call in (("scan", scan), ("scan records", records))
+}
+CALLS |= {
+    f"scan {words[0]} since": command(*words, "--since", str(LATE_MS), "--until", str(LATE_MS + 9000))
+    for words in (("dump", "PATH"), ("find", "no such text", "PATH"))
+}
+CALLS |= {
+    f"scan verify {' '.join(options)}": command("verify", *options, "PATH")
+    for options in (("--to", "5"), ("--from", str(MIDDLE), "--to", str(MIDDLE + 5)), ("--since", str(LATE_MS)))
+}
+CALLS["diff scan since"] = command("diff", "PATH", "PATH", "--since", str(LATE_MS))
 CALLS |= {
     f"lookup {' '.join(options)}": command("lookup", *options, "PATH", str(MIDDLE))
     for options in ((), ("--trust-indexes",))
@@ -131,7 +149,7 @@ def test_a_small_range_costs_few_bytes(
 
     monkeypatch.setattr(file_reader, "_read_at", counted)
     call(partition)
-    bound = SMALL_SCAN if name.startswith("scan") else SMALL
+    bound = SMALL_SCAN if "scan" in name else SMALL
     assert 0 < sum(sizes) < (2 * bound if name.startswith("diff") else bound)
 
 
@@ -146,6 +164,76 @@ def test_a_range_does_not_end_at_an_entry_that_no_reader_accepts(change: str, tm
     (tmp_path / f"{0:020}.log").write_bytes(b"".join(entries))
     lines = list(lines_of(tmp_path, from_offset=3, to_offset=8))
     assert [line["offset"] for line in lines if line["type"] == "record"] == [3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_range_of_times_is_a_filter_over_everything(seed: int, tmp_path: Path) -> None:
+    """Times rise and fall at random; time indexes are right, missing, garbage, or of an earlier and smaller log."""
+    dice, offset = random.Random(seed), 0  # noqa: S311 - chance that repeats
+    for _ in range(3):
+        entries, base = [], offset
+        for _ in range(dice.randrange(1, 5)):
+            times = [dice.randrange(100) for _ in range(dice.randrange(1, 4))]
+            entries.append(data_batch(offset, times, value=b"v" * dice.choice((1, 9000))).data)
+            offset += len(times)
+        (tmp_path / f"{base:020}.log").write_bytes(b"".join(entries))
+    rebuild_indexes(tmp_path).apply()
+    for index in sorted(tmp_path.glob("*.timeindex")):
+        stale = index.read_bytes()[:-12] + dice.choice((b"", bytes(12), dice.randbytes(12)))
+        dice.choice((index.unlink, lambda index=index, stale=stale: index.write_bytes(stale), lambda: None))()
+    with open_partition(tmp_path) as log:
+        everything = [(one.offset, one.timestamp_ms) for one in log.records()]
+        for _ in range(20):
+            since, until = (dice.choice((None, dice.randrange(-1, 110))) for _ in range(2))
+            first = dice.choice((None, dice.randrange(offset)))
+            expected = [
+                number
+                for number, time in everything
+                if number >= (first or 0) and (since is None or time >= since) and (until is None or time < until)
+            ]
+            bounds: dict[str, Any] = {"from_timestamp_ms": since, "to_timestamp_ms": until}
+            for engine in (Engine.AUTO, Engine.PLAIN, Engine.REFERENCE):
+                assert [one.offset for one in log.records(first, engine=engine, **bounds)] == expected
+            assert [one.offset for one in log.find(b"", from_offset=first, since_ms=since, until_ms=until)] == expected
+            if lacking() is None:
+                assert log.scan(["offset"], first, **bounds).read_all()["offset"].to_pylist() == expected
+            lines = lines_of(tmp_path, from_offset=first, since_ms=since, until_ms=until)
+            assert [line["offset"] for line in lines if line["type"] == "record" and line["file"]] == expected
+
+
+def test_verify_says_that_only_a_range_was_checked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A damaged batch counts if it is in the range; the index, which is wrong throughout, does not."""
+    entries = [data_batch(base, [base] * 5).data for base in range(0, 40, 5)]
+    entries[4] = entries[4][:-1] + b"?"
+    (tmp_path / f"{0:020}.log").write_bytes(b"".join(entries))
+    (tmp_path / f"{0:020}.index").write_bytes(b"\xff" * 16)
+    log = str(tmp_path / f"{0:020}.log")
+    for options, status in (
+        (["--to", "20"], 0),
+        (["--to", "21"], 1),
+        (["--from", "20"], 1),
+        (["--from", "24"], 1),
+        (["--from", "30"], 0),
+        (["--since", "30"], 0),
+        (["--since", "20", "--to", "30"], 1),
+        (["--since", "999"], 0),
+    ):
+        for path in (str(tmp_path), log):
+            for engine in ("plain", "reference", *(["columnar"] if lacking() is None else [])):
+                assert run(["verify", path, "--engine", engine, *options]) == status, (options, path, engine)
+                assert "only batches of this range" in capfd.readouterr().err
+    assert run(["verify", log.replace(".log", ".index"), "--to", "3"]) == 2
+    assert run(["verify", log, "--to", "0"]) == 2
+
+
+def test_a_time_is_given_in_three_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 1_700_000_000.0)
+    context, parameter = click.Context(click.Command("x")), click.Option(["--since"])
+    forms = {"5": 5, "-1": -1, "1970-01-01": 0, "1970-01-01T01:00+01:00": 0, "2h": 1_699_992_800_000}
+    assert {text: to_timestamp_ms(context, parameter, text) for text in forms} == forms
+    for text in ("", "h", "2w", "-2h"):
+        with pytest.raises(click.BadParameter):
+            to_timestamp_ms(context, parameter, text)
 
 
 def test_a_fresh_lookup_decodes_one_record(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from seglog_format.codec.decode import field as field_of_batch
 from seglog_format.codec.framing import frame_at, walk
 from seglog_format.codec.record_stream import KEPT_RECORDS
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
-from seglog_format.log.entry_table import OffsetRange, check_offsets
+from seglog_format.log.entry_table import EVERYTHING, OffsetRange, WantedRange, check_offsets, proven_start
 from seglog_format.log.index_rules import LogOutline, LogRow
 from seglog_format.model import ControlRecordType, Frame, RecordBatchHeader, Tail, TailKind
 from seglog_format.recovery.salvage_scan import next_entry
@@ -131,7 +131,7 @@ class LogVerification:
         summary: complete when the iteration has ended.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - how to verify
         self,
         source: ByteSource,
         path: str,
@@ -139,6 +139,8 @@ class LogVerification:
         limit: int,
         advance: Callable[[int], None] | None = None,
         prefilter: MakePrefilter | None = None,
+        *,
+        wanted: WantedRange = EVERYTHING,
     ) -> None:
         self.source = source
         self.path = path
@@ -146,7 +148,10 @@ class LogVerification:
         self.limit = limit
         self.advance = advance
         self.summary = LogSummary()
-        self._position = 0
+        self._position, self._wanted = 0, wanted
+        if wanted.from_offset is not None or wanted.since_ms is not None:
+            allowed, first = OffsetRange(base_offset), wanted.from_offset or 0
+            self._position, _ = proven_start(source, path, allowed, first, wanted.since_ms)
         self._refused_until = 0
         self._prefilter = None if prefilter is None else prefilter(source, base_offset, limit, self._decompressed)
 
@@ -176,6 +181,8 @@ class LogVerification:
         """
         while True:
             yield from self._filtered()
+            if self._is_past_range():
+                return Tail(TailKind.NONE, self._position, 0)
             try:
                 found = frame_at(self.source, self._position, self.source.size, self.path)
             except UnreadableError as error:
@@ -221,6 +228,12 @@ class LogVerification:
             for epoch, first, last, position in part.leader_epochs:
                 self.summary.add_epoch(EpochRun(epoch, first, last, Location(self.path, position)))
             self._advance_to(part.end)
+            if self._is_past_range():
+                return
+
+    def _is_past_range(self) -> bool:
+        last, end = self.summary.last_offset, self._wanted.to_offset
+        return end is not None and last is not None and last + 1 >= end
 
     def _header(self, position: int, previous: int | None) -> Iterator[Finding]:
         """Check the header of a batch whose records were prefiltered."""

@@ -25,10 +25,12 @@ from seglog_format.checks.side_files import (
 )
 from seglog_format.checks.text_files import epoch_findings, text_file_findings
 from seglog_format.errors import FormatError, RefusedError, UnreadableError
+from seglog_format.log.entry_table import EVERYTHING, WantedRange
 from seglog_format.log.gaps import INDEXES
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.listing import list_partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.model import INT64_MAX
 from seglog_format.names import FileKind, parse_file_name
 from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_large_log
 from seglog_format.storage.file_reader import read_uncut
@@ -61,6 +63,7 @@ class Options:
         extent: counts the checked data.
         remote: finds the remote segments of offsets that are not in a directory; None without a remote store.
         base_offset: of a single log whose name has none; None for its first offset.
+        wanted: what to check. If that is not everything, only batches of logs are checked.
     """
 
     limit: int
@@ -71,6 +74,7 @@ class Options:
     extent: Extent = field(default_factory=Extent)
     remote: KnowsTiered | None = None
     base_offset: int | None = None
+    wanted: WantedRange = EVERYTHING
 
 
 def partition_findings(
@@ -99,6 +103,12 @@ def listed_findings(
     listing: PartitionListing, options: Options, checkpointed: Mapping[FileKind, int], *, is_closed: bool = False
 ) -> Generator[Finding, None, int | None]:
     """Yield all findings about a listed partition directory."""
+    if options.wanted.is_window:
+        for files, after in listing.with_following:
+            if options.wanted.overlaps(files.base_offset, INT64_MAX if after is None else after):
+                options.extent.files += 1
+                yield from log_findings(files.log, files.base_offset, options)
+        return None
     options.extent.files += len(listing.files)
     yield from name_findings(listing)
     states, epochs = [], []
@@ -176,7 +186,7 @@ def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Fi
         return LogSummary(damaged=0, is_end_known=False)
     with source:
         verification = LogVerification(
-            source, source.path, base_offset, options.limit, options.advance, options.prefilter
+            source, source.path, base_offset, options.limit, options.advance, options.prefilter, wanted=options.wanted
         )
         yield from verification
         summary = verification.summary

@@ -25,6 +25,7 @@ from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.engine.columnar import prefilter_of
 from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.log.entry_table import WantedRange
 from seglog_format.log.foreign_files import UNKNOWN, foreign_at, unnamed_base_offset
 from seglog_format.log.listing import LogDirectoryListing, list_log_directory, list_partition
 from seglog_format.log.path_kind import PathKind, path_kind, size_of_logs
@@ -67,6 +68,9 @@ def verify(  # noqa: PLR0913 - options by name
     extent: Extent | None = None,
     remote: KnowsTiered | None = None,
     base_offset: int | None = None,
+    from_offset: int | None = None,
+    to_offset: int | None = None,
+    since_ms: int | None = None,
 ) -> Iterator[Finding]:
     """Check everything at a path against the specification.
 
@@ -81,13 +85,17 @@ def verify(  # noqa: PLR0913 - options by name
         remote: the store with the tiered segments of partitions, where offsets are looked up that are missing in a
             directory; `RemoteTier.verify` checks its content. See `open_tier`.
         base_offset: of a single log whose name has none; None for its first offset.
+        from_offset: with this or one of the next two, only batches of logs are checked, no indexes, other files and
+            gaps: from the one before the batch that holds this offset on.
+        to_offset: the checks of a log end after the batch that reaches this offset.
+        since_ms: the checks of a log begin at the batch before the first that is not older by its header.
 
     Yields:
         Findings, file by file; locations name files below the given path. Notes of one kind in a file are one finding.
 
     Raises:
         UsageError: the path does not exist or is not of a known kind (see `path_kind`), an engine is not installed,
-            or the store does not answer.
+            the store does not answer, or a range is wanted of a file that is no log.
 
     Examples:
         >>> from seglog_format import Severity, verify
@@ -109,6 +117,7 @@ def verify(  # noqa: PLR0913 - options by name
         extent=counted,
         remote=remote,
         base_offset=base_offset,
+        wanted=WantedRange(from_offset=from_offset, to_offset=to_offset, since_ms=since_ms),
     )
     for finding in notes_once(_findings(root, options)):
         yield _below(root, finding)
@@ -214,6 +223,9 @@ def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
 
 
 def _named_findings(path: Path, name: FileName, options: Options) -> Iterator[Finding]:
+    if options.wanted.is_window and name.kind is not FileKind.LOG:
+        msg = f"{path}: offsets and times choose batches of a log, and this is none"
+        raise UsageError(msg)
     if name.kind in NUMBERED_KINDS and name.digits:
         yield from findings_of(NumberedName(str(path), name))
     if name.kind is FileKind.LOG:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.lookup import to_timestamp_ms
 from seglog_format.cli.main import FINDINGS
-from seglog_format.cli.options import PATH, json_option
+from seglog_format.cli.options import PATH, json_option, to_timestamp_ms
 from seglog_format.cli.output import (
     LEFT,
     count_text,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
-from seglog_format.cli.options import PATH, json_option, limit_option, offsets_option
+from seglog_format.cli.options import PATH, json_option, limit_option, range_option
 from seglog_format.cli.output import write_line
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ USUAL_COUNT: Final = 10
 @click.argument("first", type=PATH)
 @click.argument("second", type=PATH)
 @click.option("--count", default=USUAL_COUNT, show_default=True, metavar="N", help="Differences to print; 0 for all.")
-@offsets_option
+@range_option
 @json_option
 @limit_option
 def command(first: Path, second: Path, *, count: int, as_json: bool, **choices: Any) -> int:  # noqa: ANN401 - click passes what the options gave
@@ -37,7 +37,8 @@ def command(first: Path, second: Path, *, count: int, as_json: bool, **choices: 
 
     Records are equal if timestamp, key, value, headers, sequence and control type are equal; batching and
     compression do not matter. Damaged batches are not compared, and the last line says which offsets that are; the
-    comparison goes on after them. The exit status is 1 when anything differs, and 3 when damage kept records from it.
+    comparison goes on after them. With --since or --until, only records of these times are compared. The exit status is
+    1 when anything differs, and 3 when damage kept records from it.
     """
     from seglog_format.cli.differences import compared
     from seglog_format.lines import LineOptions

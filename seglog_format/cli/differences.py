@@ -204,8 +204,11 @@ class Comparison:
         """Yield the batches of a segment that may hold wanted records, also the intact ones after damage."""
         base, wanted = segment.base_offset, self.options
         try:
-            segment.verify_gap(wanted.from_offset or 0)
-            position = segment.position_of(wanted.from_offset or 0)
+            first = wanted.from_offset or 0
+            if wanted.since_ms is not None:
+                first = max(first, segment.entries.before_not_older(first, wanted.since_ms))
+            segment.verify_gap(first)
+            position = segment.position_of(first)
             if position is None:
                 reached[base] = segment.next_offset
                 return

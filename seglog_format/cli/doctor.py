@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.lookup import to_timestamp_ms
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, PassingOver
-from seglog_format.cli.options import PATH, json_option, limit_option, remote_options
+from seglog_format.cli.options import PATH, json_option, limit_option, remote_options, to_timestamp_ms
 from seglog_format.cli.output import (
     count_text,
     diagnose,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,7 @@ from seglog_format.cli.options import (
     joined_listing,
     json_option,
     limit_option,
-    offsets_option,
+    range_option,
     remote_options,
 )
 from seglog_format.cli.output import (
@@ -52,7 +53,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("path", type=PATH_OR_INPUT)
 @json_option
-@offsets_option
+@range_option
 @click.option("--no-records", "records", is_flag=True, flag_value=False, default=True, help="Print batches only.")
 @click.option("--decode", is_flag=True, help="Decode the records of Kafka's own topics, and control records.")
 @click.option(
@@ -87,12 +88,15 @@ def command(
     another name is read as a log if it begins with a whole batch; if it does not, the exit status is 3. With - as PATH,
     standard input is read as a log.
 
-    With --from or --to, only batches and records are printed, without those of files due for removal. A damaged batch
-    is named and skipped; the exit status is 1 then. It is also 1 if a batch is out of order, which ends every other
-    reader, or if offsets are missing, which standard error names: between two segments, unless the log is compacted, or
-    where the files beside a log prove that it was longer. It is 3 if --limit refuses a batch, which is also skipped. If
-    no batch has these offsets, standard error says so, and the exit status is 1. A --to that is not above --from is
-    refused.
+    With --from, --to, --since or --until, only batches and records are printed, without those of files due for removal.
+    A damaged batch is named and skipped; the exit status is 1 then. It is also 1 if a batch is out of order, which ends
+    every other reader, or if offsets are missing, which standard error names: between two segments, unless the log is
+    compacted, or where the files beside a log prove that it was longer. It is 3 if --limit refuses a batch, which is
+    also skipped. If no batch has these offsets or times, standard error says so, and the exit status is 1. A --to that
+    is not above --from is refused.
+
+    TIME is milliseconds, an ISO time, or how long ago: 2h, 30m, 7d. Of batches before the first that is not older than
+    --since, only headers are read. --until does not end the reading: a later record may have an earlier time.
 
     Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
     prints all of them.
@@ -117,7 +121,7 @@ def command(
         diagnose(f"{path}: {UNKNOWN}")
         return UNREADABLE
     if last is None and options.is_window:
-        diagnose(f"{path}: no batch or record at these offsets")
+        diagnose(f"{path}: no batch or record {'of these times' if options.has_times else 'at these offsets'}")
         status = FINDINGS
     return max(status, FINDINGS) if gaps.is_any_missing else status
 
@@ -134,7 +138,7 @@ def _lines(path: Path, options: LineOptions, joined: PartitionListing | None, ga
         for source, size in zip(sources, sizes, strict=True):
             if path.is_dir():
                 gaps.begin(source)
-            for line in lines_of_source(source, options):
+            for line in lines_of_source(source, options, partial(setattr, gaps, "reached")):
                 if line["type"] == "batch":
                     advance(done + line["position"])
                     gaps.reached = line["nextOffset"]

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.lookup import to_timestamp_ms
 from seglog_format.cli.main import DONE, FINDINGS, PassingOver
-from seglog_format.cli.options import PATH, json_option, remote_options, size_of, stats_option, write_scan_statistics
+from seglog_format.cli.options import (
+    PATH,
+    json_option,
+    remote_options,
+    size_of,
+    stats_option,
+    times_option,
+    write_scan_statistics,
+)
 from seglog_format.cli.output import diagnose, gap_line, progress, write_json, write_line
 from seglog_format.errors import UndecodedRecordError, UsageError
 from seglog_format.tables.formats import BYTES_AS, COLUMNS, DEFAULT_PARTITIONING, FORMATS, Choice
@@ -87,8 +94,7 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
 @click.option(
     "--only-key", "only_keys", metavar="TEXT", multiple=True, help="Only records with this key; may be repeated."
 )
-@click.option("--since", "since_ms", callback=to_timestamp_ms, metavar="TIME", help="Only records that are not older.")
-@click.option("--until", "until_ms", callback=to_timestamp_ms, metavar="TIME", help="Only records that are older.")
+@times_option
 @click.option("--format", type=click.Choice(FORMATS), default="parquet", show_default=True)
 @click.option(
     "--partition-by",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.lookup import to_timestamp_ms
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import (
     PATH,
@@ -17,7 +16,7 @@ from seglog_format.cli.options import (
     joined_listing,
     json_option,
     limit_option,
-    offsets_option,
+    range_option,
     remote_options,
 )
 from seglog_format.cli.output import (
@@ -65,9 +64,7 @@ Examples:
 @click.option("--header", is_flag=True, help="Search keys and values of headers.")
 @click.option("--regex", "is_regex", is_flag=True, help="PATTERN is a regular expression of Python, for bytes.")
 @click.option("--hex", "is_hex", is_flag=True, help="PATTERN is bytes in hex digits.")
-@offsets_option
-@click.option("--since", callback=to_timestamp_ms, metavar="TIME", help="Only records that are not older.")
-@click.option("--until", callback=to_timestamp_ms, metavar="TIME", help="Only records that are older.")
+@range_option
 @click.option("--first", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
 @click.option("--count", "is_count", is_flag=True, help="Print only how many records each file has.")
 @click.option(
@@ -93,8 +90,6 @@ def command(  # noqa: PLR0913 - an option each
     *,
     is_regex: bool,
     is_hex: bool,
-    since: int | None,
-    until: int | None,
     first: int | None,
     is_count: bool,
     as_json: bool,
@@ -107,8 +102,8 @@ def command(  # noqa: PLR0913 - an option each
 
     PATH is a log file, a partition directory, a log directory, a directory that holds log directories, or - for a log
     from standard input. PATTERN is a text; upper and lower case differ. Without --key, --value or --header, all three
-    are searched. TIME is milliseconds or an ISO time. Records of aborted transactions are searched, control records are
-    not.
+    are searched. TIME is milliseconds, an ISO time, or how long ago: 2h, 30m, 7d. Records of aborted transactions are
+    searched, control records are not.
 
     With --output, the batches are copied unchanged, with all their records: every reader of this format reads the
     file. They have to be of one partition. An existing file is never replaced; without a record, none is written.
@@ -126,7 +121,7 @@ def command(  # noqa: PLR0913 - an option each
     options = LineOptions(**choices, long_over=long_over)
     searched = _pattern(pattern, is_regex=is_regex, is_hex=is_hex) if field_path is None else b""
     at = None if field_path is None else FieldPath(tuple(field_path.split(".")), pattern)
-    wanted = Wanted(pattern=searched, fields=fields or FIELDS, since_ms=since, until_ms=until)
+    wanted = Wanted(pattern=searched, fields=fields or FIELDS)
     search = _Search(wanted, options, first, output, at, remote)
     write = _Writer(as_json=as_json, is_count=is_count)
     for source, name in search.sources(paths):

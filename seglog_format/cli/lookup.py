@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from seglog_format.cli.main import FINDINGS
-from seglog_format.cli.options import json_option, offset_of, path_argument, remote_options, showing_warnings
+from seglog_format.cli.options import (
+    json_option,
+    offset_of,
+    path_argument,
+    remote_options,
+    showing_warnings,
+    to_timestamp_ms,
+)
 from seglog_format.cli.output import diagnose, write_json, write_line, write_text
 
 if TYPE_CHECKING:
@@ -26,23 +32,6 @@ Examples:
   seglog lookup --explain my-topic-0 --timestamp 2026-01-31T12:00:00Z
   seglog lookup my-topic-0 --timestamp -1
   seglog lookup --explain --remote s3://bucket/tier my-topic-0 4711"""
-
-
-def to_timestamp_ms(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
-    """Parse ``--timestamp``: milliseconds, or an ISO date and time (UTC unless it has a zone)."""
-    if value is None:
-        return None
-    try:
-        return int(value)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        msg = f"{value!r} is neither a number of milliseconds nor a time such as 2026-01-31T12:00:00Z"
-        raise click.BadParameter(msg) from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
 
 
 @click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": True})

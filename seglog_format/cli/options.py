@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 import warnings
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.tier.remote_store import RemoteTier
 
+
+CommandT = TypeVar("CommandT", bound="Callable[..., Any]")
 
 PATH: Final = click.Path(path_type=Path, readable=False)  # the command reports what it cannot read
 
@@ -105,12 +109,51 @@ def offset_of(value: str) -> int:
         raise click.BadParameter(msg) from None
 
 
+UNITS_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def to_timestamp_ms(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+    """Parse a time: milliseconds, an ISO date and time (UTC unless it has a zone), or how long ago it was: ``2h``."""
+    if value is None:
+        return None
+    try:
+        if value[:-1].isdecimal() and value[-1] in UNITS_MS:
+            return int(time.time() * 1000) - int(value[:-1]) * UNITS_MS[value[-1]]
+        return int(value)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        msg = f"{value!r} is neither a number of milliseconds nor a time such as 2026-01-31T12:00:00Z or 2h"
+        raise click.BadParameter(msg) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+def _time_option(name: str, text: str) -> Callable[[CommandT], CommandT]:
+    return click.option(f"--{name}", f"{name}_ms", callback=to_timestamp_ms, metavar="TIME", help=text)
+
+
+since_option: Final = _time_option("since", "Only records that are not older.")
+
+
+def times_option(function: CommandT) -> CommandT:
+    """Add ``--since`` and ``--until``: the range of timestamps to read."""
+    return since_option(_time_option("until", "Only records that are older.")(function))
+
+
 def offsets_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--from`` and ``--to``: the range of offsets to read."""
     end = click.option("--to", "to_offset", type=offset_of, metavar="OFFSET", help="Stop before this offset.")
     return click.option("--from", "from_offset", type=offset_of, metavar="OFFSET", help="First offset to read.")(
         end(function)
     )
+
+
+def range_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for offsets and for timestamps."""
+    return offsets_option(times_option(function))
 
 
 GENERATIONS: Final = ("0.8", "0.10.1", "0.11", "2.0", "3.7", "4.1")
@@ -211,9 +254,6 @@ def settled(wanted: str, paths: Iterable[Path]) -> Engine:
 
 
 # -- the option ``--stats``: how many entries compiled code left to slower code, and why -------------------------------
-
-
-CommandT = TypeVar("CommandT", bound="Callable[..., Any]")
 
 
 def stats_option(what: str) -> Callable[[CommandT], CommandT]:

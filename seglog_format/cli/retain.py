@@ -9,9 +9,8 @@ import click
 
 from seglog_format.cleaning.compaction import CompactionAction
 from seglog_format.cleaning.retention import RetentionLimits, is_copied
-from seglog_format.cli.lookup import to_timestamp_ms
 from seglog_format.cli.main import PassingOver
-from seglog_format.cli.options import PATH, json_option, path_argument, remote_options
+from seglog_format.cli.options import PATH, json_option, path_argument, remote_options, to_timestamp_ms
 from seglog_format.cli.output import (
     LEFT,
     count_text,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +15,9 @@ from seglog_format.cli.options import (
     engine_option,
     json_option,
     limit_option,
+    offsets_option,
     remote_options,
+    since_option,
     stats_option,
     write_statistics,
 )
@@ -72,6 +73,8 @@ SEVERITIES: Final = ("error", "warning", "note")
     metavar="OFFSET",
     help="Base offset of a log file whose name has none, such as standard input; by default its first offset.",
 )
+@offsets_option
+@since_option
 @limit_option
 @engine_option
 @stats_option("Report how many entries compiled code skipped, and how many it left to slower code.")
@@ -87,6 +90,7 @@ def command(  # noqa: PLR0913 - an option each
     engine: str,
     stats: bool,
     remote: RemoteChoice | None,
+    **wanted: Any,  # noqa: ANN401 - click passes what the options gave
 ) -> int:
     """Check the files at each PATH against the numbered requirements of the specification.
 
@@ -103,6 +107,9 @@ def command(  # noqa: PLR0913 - an option each
     In a tiered partition, local offsets are missing if no segment in REMOTE holds them, or, without --remote, if no
     segment that __remote_log_metadata beside the partition names does. Without either, a warning says which offsets are
     not here, with the exit status 0. 'seglog tier verify' reads the segments themselves.
+
+    With --from, --to or --since, only batches of this range are checked, which standard error says, and the exit status
+    is that of these batches. TIME is milliseconds, an ISO time, or how long ago: 2h, 30m, 7d.
     """
     from seglog_format.checks import verify
     from seglog_format.checks.finding import Extent
@@ -118,10 +125,11 @@ def command(  # noqa: PLR0913 - an option each
     size = sum(map(size_of_logs, paths))
     known = LocalMetadataTopic() if remote is None else remote.open()
     chosen = engine_for(Engine(engine), size).engine
-    check = partial(verify, limit=limit, engine=chosen, compacted=compacted, remote=known, base_offset=base_offset)
+    is_range = any(each is not None for each in wanted.values())
+    wanted |= {"limit": limit, "engine": chosen, "compacted": compacted, "remote": known, "base_offset": base_offset}
     with progress("Verifying", size) as advance:
         add = running_sum(advance)
-        each = (check(path, advance=add, extent=extent) for path in paths)
+        each = (verify(path, advance=add, extent=extent, **wanted) for path in paths)
         for finding in chain(chain.from_iterable(each), _across(paths)):
             counts[finding.severity.value] += 1
             status = max(status, status_of(finding))
@@ -132,6 +140,8 @@ def command(  # noqa: PLR0913 - an option each
     if stats:
         done = {"prefiltered": extent.prefiltered}
         write_statistics(done, extent.fallbacks, f"{extent.prefiltered} prefiltered", as_json=as_json)
+    if is_range:
+        diagnose("only batches of this range were checked: no other batches, no indexes or other files, no gaps")
     for name in extent.unread:
         diagnose(unreadable_text(name, Path(name).stat().st_size, Path(name)))
     return status if extent.files and not extent.unread else max(status, FINDINGS)

@@ -81,7 +81,9 @@ def found_in(
         frames = WantedEntries(source, content, options)
         try:
             while True:
-                if not options.is_window and (passed := _passed_over(content, frames, wanted.pattern)):
+                if options.from_offset is options.to_offset is None and (
+                    passed := _passed_over(content, frames, wanted.pattern)
+                ):
                     frames.position, frames.reached = passed
                     yield frames.reached
                 frame = next(iter(frames), None)
@@ -157,7 +159,7 @@ def _found_in_frame(
             return
         batch = stream_frame(frame, at=at, limit=options.limit, to_offset=options.to_offset)
         for record in batch.records:
-            if options.overlaps(record.offset, record.offset + 1) and wanted.accepts(record):
+            if options.accepts(record) and wanted.accepts(record):
                 line = lines.line(record, header, frame.position)
                 if field_path is None or field_path.is_in(line.get("decoded"), record.value):
                     yield line

@@ -16,7 +16,7 @@ from seglog_format.lines.side_files import SIDE_FILE_LINES, file_line
 from seglog_format.lines.sources import Source, SourceKind, source_of, sources_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from seglog_format.lines.options import BytesAs, Line
@@ -36,6 +36,8 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
     records: bool = True,
     from_offset: int | None = None,
     to_offset: int | None = None,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
     limit: int = DEFAULT_OUTPUT_LIMIT,
 ) -> Iterator[Line]:
     """Yield the content of files as objects of the JSON vocabulary.
@@ -50,8 +52,11 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
         decode_as: name of one of Kafka's own topics: with ``decode``, the records of all files are decoded as records
             of that topic, whatever the names of their directories.
         records: whether to decode records; if not, only headers and checksums are read.
-        from_offset: with this or ``to_offset``, only batches and records of logs are yielded, from this offset on.
+        from_offset: with this or one of the next three, only batches and records of logs are yielded, from here on.
         to_offset: the first offset that is left out.
+        since_ms: the least timestamp of a record, in milliseconds since 1970. Entries before the first whose header
+            has it are not read, apart from their headers.
+        until_ms: the timestamp that a record is older than. It does not end the reading, since timestamps may fall.
         limit: maximum bytes that one batch may decompress to; a larger one is ``refused``, though it may be valid.
 
     Yields:
@@ -71,6 +76,8 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
         records=records,
         from_offset=from_offset,
         to_offset=to_offset,
+        since_ms=since_ms,
+        until_ms=until_ms,
         limit=limit,
     )
     for source in sources_of(path):
@@ -78,15 +85,17 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
             yield from lines_of_source(source, options)
 
 
-def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
-    """Yield the lines of one file.
+def lines_of_source(
+    source: Source, options: LineOptions, reached: Callable[[int], None] | None = None
+) -> Iterator[Line]:
+    """Yield the lines of one file; ``reached`` is that of `log_lines`.
 
     Raises:
         UsageError: the file is in a remote store, and an option to read it is missing, such as a private key.
     """
     try:
         with opened(source) as content:
-            yield from _lines(source, content, options)
+            yield from _lines(source, content, options, reached)
     except (OSError, UsageError, FormatError) as error:
         if isinstance(error, UsageError) and source.storage.tiered_end(source.path) is not None:
             raise
@@ -95,10 +104,12 @@ def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
         yield {"type": "file", "file": source.name, "bytes": None, "sha256": None, "error": reason}
 
 
-def _lines(source: Source, content: SourceFile, options: LineOptions) -> Iterator[Line]:
+def _lines(
+    source: Source, content: SourceFile, options: LineOptions, reached: Callable[[int], None] | None
+) -> Iterator[Line]:
     if not options.is_window:
         yield file_line(source, content)
     if source.kind is SourceKind.LOG:
-        yield from log_lines(source, content, options)
+        yield from log_lines(source, content, options, reached)
     else:
         yield from SIDE_FILE_LINES[source.kind](source, content, options.long_over)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.control_record import decode_control_record, decode_early_control_record
@@ -37,8 +38,17 @@ if TYPE_CHECKING:
     ApplicationDecoder = Callable[[bytes | None, bytes | None], dict[str, object] | None]
 
 
-def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[Line]:
-    """Yield batches with their records, and a last line with the position and reason of the end."""
+def log_lines(
+    source: Source, data: Readable, options: LineOptions, reached: Callable[[int], None] | None = None
+) -> Iterator[Line]:
+    """Yield batches with their records, and a last line with the position and reason of the end.
+
+    Args:
+        source: the log.
+        data: its bytes.
+        options: what to yield.
+        reached: called at the end with the offset after the last entry, if not all of them have lines.
+    """
     stored = source_of(data)
     frames = WantedEntries(source, stored, options)
     record_lines = RecordLines(source, options)
@@ -53,6 +63,8 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
                 yield line | {"outOfOrder": str(frames.disorder)} if is_disordered else line
     except FormatError as problem:
         error = str(problem)
+    if reached is not None and options.has_times:
+        reached(frames.reached)
     zero_count = frames.tail.size if error is None and frames.tail.kind is TailKind.ZEROS else 0
     error = error or _zeros(frames.tail)
     if options.is_window and error is None and (frames.position or not frames.tail.size):
@@ -85,8 +97,9 @@ class WantedEntries(FrameWalk):
         self.allowed, self._options = source.allowed, options
         self.disorder: FormatError | None = None
         start, self.reached = (0, self.allowed.first)
-        if options.from_offset is not None:
-            start, self.reached = proven_start(stored, source.name, self.allowed, options.from_offset)
+        if options.from_offset is not None or options.since_ms is not None:
+            first = options.from_offset or 0
+            start, self.reached = proven_start(stored, source.name, self.allowed, first, options.since_ms)
         super().__init__(stored, start, stored.size, source.name)
 
     def __iter__(self) -> Iterator[Frame]:
@@ -95,7 +108,8 @@ class WantedEntries(FrameWalk):
             base_offset, to_offset = frame.header.base_offset, self._options.to_offset
             first = self.reached if base_offset is None else base_offset
             self.reached = frame.header.next_offset
-            if self._options.overlaps(first, self.reached) or not _is_intact(frame):
+            is_wanted = self._options.overlaps(first, self.reached) and self._options.may_be_in(frame.header)
+            if is_wanted or not _is_intact(frame):
                 yield frame
             elif to_offset is not None and first >= to_offset and self.disorder is None:
                 return
@@ -135,15 +149,20 @@ def _frame_lines(frame: Frame, name: str, options: LineOptions, record_lines: Re
     line["baseOffset"] = batch.base_offset
     if not options.overlaps(batch.base_offset, batch.next_offset):
         return
-    yield line
     try:
-        yield from record_lines.of(batch)
+        records = record_lines.of(batch)
+        first = [*islice(records, 1)] if options.has_times else []
+        if options.has_times and not first:
+            return
+        yield line
+        if options.records:
+            yield from chain(first, records)
     except FormatError as problem:  # in a batch of very many records, only some are checked before the first is yielded
         yield _damaged(line, frame, problem)
 
 
 def _decoded(frame: Frame, at: Location, options: LineOptions) -> StreamedBatch | None:
-    if options.records:
+    if options.records or options.has_times:
         return stream_frame(frame, at=at, limit=options.limit, to_offset=options.to_offset)
     verify_checksum(frame, at)
     return None
@@ -249,10 +268,8 @@ class RecordLines:
     def of(self, batch: RecordBatch | StreamedBatch) -> Iterator[Line]:
         """Yield the lines of a batch's records that are within the requested offsets."""
         header, position = batch.header, batch.position
-        wanted = self.options.overlaps
-        for record in batch.records:
-            if wanted(record.offset, record.offset + 1):
-                yield self.line(record, header, position)
+        for record in filter(self.options.accepts, batch.records):
+            yield self.line(record, header, position)
 
     def line(self, record: Record | Message, header: BatchHeader, position: int) -> Line:
         """Return the line of one record of the batch with this header and position."""

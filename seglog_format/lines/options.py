@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.errors import UsageError
 from seglog_format.lines.sources import SourceKind
+from seglog_format.log.entry_table import WantedRange
 from seglog_format.storage.byte_source import source_of
 from seglog_format.storage.file_bytes import MAX_LOG_SIZE, MAX_WHOLE_SIZE, refuse_beyond, refuse_large_log
 
@@ -29,14 +29,11 @@ Line: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineOptions:
+class LineOptions(WantedRange):
     """The keyword arguments of `lines_of` in one value, with an option for callers that write lines in pieces.
 
     Attributes:
         long_over: byte strings longer than this become `LongBytes`, lists of more items `LongList`; None for no limit.
-
-    Raises:
-        UsageError: `to_offset` is not above `from_offset`.
     """
 
     bytes_as: BytesAs = "utf8"
@@ -46,35 +43,12 @@ class LineOptions:
     decode: bool = False
     decode_as: str | None = None
     records: bool = True
-    from_offset: int | None = None
-    to_offset: int | None = None
     limit: int = DEFAULT_OUTPUT_LIMIT
-
-    def __post_init__(self) -> None:
-        if self.to_offset is not None and self.to_offset <= (self.from_offset or 0):
-            msg = f"no offset is from {self.from_offset or 0} up to, not including, {self.to_offset}"
-            raise UsageError(msg)
-
-    @property
-    def is_window(self) -> bool:
-        """Return whether a range of offsets is requested, so only batches and records are yielded."""
-        return self.from_offset is not None or self.to_offset is not None
 
     def wants(self, source: Source) -> bool:
         """Return whether a file can hold a requested line."""
-        if not self.is_window:
-            return True
-        if source.kind is not SourceKind.LOG or not source.is_live:
-            return False
-        ends_below = source.next_base_offset is not None and source.next_base_offset <= (self.from_offset or 0)
-        starts_above = self.to_offset is not None and source.base_offset >= self.to_offset
-        return not ends_below and not starts_above
-
-    def overlaps(self, base_offset: int, next_offset: int) -> bool:
-        """Return whether an offset from ``base_offset`` up to but excluding ``next_offset`` is requested."""
-        below = self.to_offset is not None and base_offset >= self.to_offset
-        above = self.from_offset is not None and next_offset <= self.from_offset
-        return not below and not above
+        is_log = source.kind is SourceKind.LOG and source.is_live
+        return not self.is_window or (is_log and self.overlaps(source.base_offset, source.allowed.last + 1))
 
 
 # -- opening of files for `lines_of` -----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,7 +18,7 @@ from seglog_format.codec.decoders import DeclaredBytes
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at, walk
 from seglog_format.engine import columnar
 from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.errors import CorruptRecordError, FormatError, Location, UnreadableError
+from seglog_format.errors import CorruptRecordError, FormatError, Location, UnreadableError, UsageError
 from seglog_format.layouts import MESSAGE_V1_HEADER_LAYOUT
 from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT64_MAX, NO_TIMESTAMP, Tail
 from seglog_format.schema.fixed_fields import (
@@ -31,8 +32,8 @@ from seglog_format.schema.fixed_fields import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from seglog_format.model import Frame
-    from seglog_format.record_model import RecordBatch
+    from seglog_format.model import BatchHeader, Frame
+    from seglog_format.record_model import Message, Record, RecordBatch
     from seglog_format.storage.byte_source import ByteSource
 
 
@@ -40,6 +41,9 @@ NUMBERS: Final = "q"
 
 STRIDE_SIZE: Final = 16 * 2**20
 """Bytes walked between two calls of `passed`."""
+
+SPARSE_SIZE: Final = 2**13
+"""After an entry of this size, only the header of the next one is read, instead of a window that holds several."""
 
 DISORDER: Final = frozenset({"SEG-LOG-006", "SEG-LOG-008", "SEG-LOG-013", "SEG-PDR-013"})
 """What `in_order` refuses in entries that are whole: the ones after them can be found."""
@@ -91,6 +95,62 @@ def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous:
             raise CorruptRecordError(at, "SEG-PDR-013", expected=f"at most {allowed.last}", found=last)
         yield frame
         previous = last
+
+
+def is_within(timestamp_ms: int, since_ms: int | None, until_ms: int | None) -> bool:
+    """Return whether a timestamp is neither before the first nor, with the second, at or after it."""
+    return (since_ms is None or timestamp_ms >= since_ms) and (until_ms is None or timestamp_ms < until_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedRange:
+    """A range of offsets and of timestamps; None for no bound. The ends are not in it.
+
+    Raises:
+        UsageError: `to_offset` is not above `from_offset`.
+    """
+
+    from_offset: int | None = None
+    to_offset: int | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.to_offset is not None and self.to_offset <= (self.from_offset or 0):
+            msg = f"no offset is from {self.from_offset or 0} up to, not including, {self.to_offset}"
+            raise UsageError(msg)
+
+    @property
+    def is_window(self) -> bool:
+        """Return whether a range of offsets or times is requested, so only batches and records are yielded."""
+        return self.from_offset is not None or self.to_offset is not None or self.has_times
+
+    @property
+    def has_times(self) -> bool:
+        """Return whether a range of timestamps is requested."""
+        return self.since_ms is not None or self.until_ms is not None
+
+    def overlaps(self, base_offset: int, next_offset: int) -> bool:
+        """Return whether an offset from ``base_offset`` up to but excluding ``next_offset`` is requested."""
+        below = self.to_offset is not None and base_offset >= self.to_offset
+        above = self.from_offset is not None and next_offset <= self.from_offset
+        return not below and not above
+
+    def accepts(self, record: Record | Message) -> bool:
+        """Return whether a record has a requested offset and a requested timestamp."""
+        return self.overlaps(record.offset, record.offset + 1) and is_within(
+            record.timestamp_ms, self.since_ms, self.until_ms
+        )
+
+    def may_be_in(self, header: BatchHeader) -> bool:
+        """Return whether an entry may hold a record of the requested times: its header has the largest timestamp.
+
+        No header says how old the oldest record of a producer is.
+        """
+        return self.since_ms is None or header.max_timestamp_ms >= self.since_ms
+
+
+EVERYTHING: Final = WantedRange()
 
 
 def check_offsets(batch: RecordBatch, at: Location) -> None:
@@ -208,12 +268,15 @@ class EntryTable:
         prefix, least = ENTRY_PREFIX.unpack_from, RECORD_BATCH_HEADER.size
         next_offset, last_offset, last_allowed = self.next_offset, self.next_offset - 1, self.allowed.last
         size_of_source = source.size
-        start, data, known_end = 0, memoryview(b""), -1
+        start, data, known_end, size = 0, memoryview(b""), -1, 0
         while self.position < end and last_offset < target:
             if self.position > known_end:
                 if self.position + least > size_of_source:
                     return
-                start, data = source.window(self.position, least)
+                if size < SPARSE_SIZE:
+                    start, data = source.window(self.position, least)
+                else:
+                    start, data = self.position, source.view(self.position, self.position + least)
                 known_end = start + len(data) - least
             at = self.position - start
             first, size, _, magic = prefix(data, at)
@@ -268,10 +331,25 @@ class EntryTable:
         self.running_maxima.frombytes(running_maxima)
         self.position = end
 
-    def find(self, offset: int) -> int | None:
-        """Return the number of the first walked entry that ends at or above an offset; None if there is none."""
-        number = bisect_left(self.last_offsets, offset)
-        return number if number < len(self.last_offsets) else None
+    def find(self, offset: int, since_ms: int | None = None) -> int | None:
+        """Return the number of the first walked entry that ends at or above an offset; None if there is none.
+
+        With a timestamp, entries of which the header says that all records are older do not count.
+        """
+        number, count = bisect_left(self.last_offsets, offset), len(self.last_offsets)
+        if since_ms is not None:
+            number = max(number, self.find_not_older(since_ms))
+            number = next((each for each in range(number, count) if self.max_timestamps[each] >= since_ms), count)
+        return number if number < count else None
+
+    def before_not_older(self, offset: int, timestamp_ms: int) -> int:
+        """Return an offset below which no entry from another offset on is as late as a timestamp, by their headers.
+
+        It is the last offset of the entry before the first one that may be: the checksum of that entry proves its end.
+        """
+        found = self.find(offset, timestamp_ms)
+        number = len(self.positions) if found is None else found
+        return self.last_offsets[number - 1] if number else self.allowed.first
 
     def find_not_older(self, timestamp_ms: int) -> int:
         """Return the number of the first walked entry that may hold a record not older than a timestamp."""
@@ -334,22 +412,27 @@ def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
     return last_offset + 1 if isinstance(found, Tail) else None
 
 
-def proven_start(source: ByteSource, path: str, allowed: OffsetRange, offset: int) -> tuple[int, int]:
+def proven_start(
+    source: ByteSource, path: str, allowed: OffsetRange, offset: int, since_ms: int | None = None
+) -> tuple[int, int]:
     """Return where to begin to read from an offset on, by a walk over headers, and the offset that is reached there.
 
-    That is the start of the entry before the first one that ends at or above the offset: only its checksum proves that
-    it ends below (SEG-LKP-017). It is the start of the log if damage ends the walk before: the caller reports it.
+    That is the start of the entry before the first one that ends at or above the offset, and is not older than a
+    timestamp by its header: only the checksum of the entry before proves where that ends (SEG-LKP-017). It is the start
+    of the log if damage ends the walk before: the caller reports it.
 
     Args:
         source: bytes of the log file.
         path: file name for errors.
         allowed: offsets that the segment can hold.
         offset: absolute.
+        since_ms: the timestamp; None for any. Then the walk goes through the whole log.
     """
     table = EntryTable(allowed)
-    walk_headers(table, source, offset, lambda _: None)
-    table.grow(source, path, offset)
-    number = table.find(offset)
+    target = offset if since_ms is None else INT64_MAX
+    walk_headers(table, source, target, lambda _: None)
+    table.grow(source, path, target)
+    number = table.find(offset, since_ms)
     if number is None:
         number = 0 if table.damage is not None else len(table.positions)
     return (table.positions[number - 1], table.last_offsets[number - 2] + 1) if number > 1 else (0, allowed.first)
@@ -392,8 +475,17 @@ def _is_worth_it(source: ByteSource, size: int) -> bool:
 
 def _has_many_headers(source: ByteSource, position: int) -> bool:
     """Return whether a log would take long to walk over in Python, to judge by the size of some entries."""
-    number, end = 0, position
+    return _is_worth_it(source, HEADER_COST * (source.size - position) // _sampled_size(source, position))
+
+
+def is_sparse(source: ByteSource) -> bool:
+    """Return whether a walk over a log in Python reads few of its bytes, to judge by the size of some entries."""
+    return _sampled_size(source, 0) >= SPARSE_SIZE
+
+
+def _sampled_size(source: ByteSource, position: int) -> int:
+    number, end = 1, source.size
     with suppress(FormatError, UnreadableError):  # `EntryTable.grow` fails on the same bytes
         for number, frame in enumerate(islice(walk(source, position), SAMPLED_ENTRIES), 1):  # noqa: B007 - the last
             end = frame.end
-    return _is_worth_it(source, HEADER_COST * number * (source.size - position) // max(end - position, 1))
+    return max((end - position) // number, 1)

@@ -12,6 +12,7 @@ from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine import columnar
 from seglog_format.engine.choice import COLUMNAR_SIZE, Engine, engine_for
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
+from seglog_format.log.entry_table import is_within
 from seglog_format.log.gaps import Watched
 from seglog_format.log.listing import PartitionListing, greatest, list_partition, reached_offsets
 from seglog_format.log.path_kind import require_partition, size_from
@@ -26,7 +27,14 @@ from seglog_format.log.scanning import (
     storage_for,
 )
 from seglog_format.log.segment import LogSegment, OpenSegments
-from seglog_format.log.timestamps import OffsetSpec, first_not_older, first_of_largest, first_offset, require_timestamp
+from seglog_format.log.timestamps import (
+    OffsetSpec,
+    first_not_older,
+    first_of_largest,
+    first_offset,
+    require_timestamp,
+    start_not_older,
+)
 from seglog_format.log.transactions import scan_transactions
 from seglog_format.log.trusted_lookup import trusted_next_offset
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, NO_TIMESTAMP, TimestampOffset
@@ -83,11 +91,13 @@ class DeliveredLog(ScannedLog, Protocol):
 class DeliversRecords:
     """The part of `Partition` that delivers record objects."""
 
-    def records(
+    def records(  # noqa: PLR0913 - the options of a read
         self: DeliveredLog,
         from_offset: int | None = None,
         to_offset: int | None = None,
         *,
+        from_timestamp_ms: int | None = None,
+        to_timestamp_ms: int | None = None,
         isolation: Isolation = READ_UNCOMMITTED,
         on_gap: OnGap | None = None,
         engine: Engine = Engine.AUTO,
@@ -97,6 +107,10 @@ class DeliversRecords:
         Args:
             from_offset: first offset wanted; the log start offset by default.
             to_offset: end of the range, exclusive; by default the end of the log. It may be above the log end offset.
+            from_timestamp_ms: leave out records that are older. Of the entries before the first that may hold another,
+                by its header, only headers are read.
+            to_timestamp_ms: leave out records of this time and newer ones. It does not end the reading, since
+                timestamps may fall.
             isolation: ``read_uncommitted``, or ``read_committed``: up to the last stable offset, and without the
                 records of aborted transactions (SEG-LKP-011, SEG-LKP-012).
             on_gap: called with offsets that are missing before the first segment, between two segments, or below the
@@ -117,17 +131,25 @@ class DeliversRecords:
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
         end = INT64_MAX if to_offset is None else to_offset
-        if engine is Engine.AUTO and transactions is None and from_offset is not None:
+        has_times = from_timestamp_ms is not None or to_timestamp_ms is not None
+        if engine is Engine.AUTO and transactions is None and from_offset is not None and not has_times:
             first = self._reader.known_record(start) if self.log_start_offset <= start < end else None
             if first is not None:
                 return chain((first,), self._following(start + 1, to_offset, on_gap))
-        choice = self.engine_for(start, to_offset, engine=engine)
-        entry = self._find_entry(start) if engine is Engine.COLUMNAR else None
+        entry = self._find_entry(start) if engine is Engine.COLUMNAR and not has_times else None
         if entry is None:
             self._check_range(start)
         self._is_known = True
         at_border = self._watched(on_gap, is_from_start=from_offset is None)
-        return chain.from_iterable(self._deliver((start, end), transactions, entry, choice, at_border))
+        if from_timestamp_ms is not None:
+            start = start_not_older(self._reader, start, from_timestamp_ms, at_border)
+        choice = self.engine_for(start, to_offset, engine=engine)
+        found = chain.from_iterable(self._deliver((start, end), transactions, entry, choice, at_border))
+        return (
+            (one for one in found if is_within(one.timestamp_ms, from_timestamp_ms, to_timestamp_ms))
+            if has_times
+            else found
+        )
 
     def find(
         self: DeliveredLog,
@@ -174,6 +196,8 @@ class DeliversRecords:
         data = pattern.encode() if isinstance(pattern, str) else pattern
         wanted = Wanted(pattern=data, fields=tuple(fields), since_ms=since_ms, until_ms=until_ms)
         at_border = self._watched(None, is_from_start=from_offset is None)
+        if since_ms is not None:
+            start = start_not_older(self._reader, start, since_ms, at_border)
         return self._reader.found(wanted, start, INT64_MAX if to_offset is None else to_offset, at_border)
 
     def _following(
@@ -470,6 +494,18 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         """
         for segment in self.segments:
             yield from segment.batches()
+
+    def start_not_older(self, timestamp_ms: int, from_offset: int | None = None, on_gap: OnGap | None = None) -> int:
+        """Return where to begin to read the records that are not older than a timestamp, by a walk over headers.
+
+        Args:
+            timestamp_ms: milliseconds since 1970.
+            from_offset: first offset wanted; the log start offset by default.
+            on_gap: called with offsets that are missing before the start, as in `records`.
+        """
+        start = self.log_start_offset if from_offset is None else from_offset
+        at_border = self._watched(on_gap, is_from_start=from_offset is None)
+        return start_not_older(self._reader, start, timestamp_ms, at_border)
 
     def offset_for_timestamp(self, timestamp_ms: int | OffsetSpec) -> TimestampOffset | None:
         """Answer a timestamp lookup as a broker would.

@@ -13,8 +13,9 @@ from seglog_format.codec.decode import decompressed_bytes
 from seglog_format.engine import columnar
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.entry_table import in_order
+from seglog_format.log.entry_table import in_order, is_sparse
 from seglog_format.log.reading import READ_UNCOMMITTED, Borders, delivered
+from seglog_format.log.timestamps import start_not_older
 from seglog_format.model import INT64_MAX, Frame, Tail
 from seglog_format.scan_statistics import ScanStatistics
 from seglog_format.storage.byte_source import MemoryBytes
@@ -249,12 +250,15 @@ def _part(
 def find_entry(reader: LogReader, offset: int) -> EntryPosition | None:
     """Find the entry that holds an offset, by a walk of the columnar engine over headers; None if it cannot.
 
-    For a log in which each message is an entry, the walk by the fallback decoder would take seconds.
+    For a log in which each message is an entry, the walk by the fallback decoder would take seconds. In one of large
+    entries, that walk reads fewer bytes.
     """
     number = reader.floor(offset)
     if number is None or reader.trust_indexes:
         return None
     segment = reader.segments[number]
+    if is_sparse(segment.source):
+        return None
     position = columnar.position_of(segment.source, (segment.allowed.first, segment.allowed.last), offset)
     return None if position is None else (number, position)
 
@@ -345,8 +349,10 @@ class Scannable:
                 the record), ``is_transactional``.
             from_offset: first offset wanted; the log start offset by default.
             to_offset: end of the range, exclusive; to the end of the log by default.
-            from_timestamp_ms: leave out records that are older, and entries whose header says that they are.
-            to_timestamp_ms: leave out records of this time and newer ones.
+            from_timestamp_ms: leave out records that are older, and entries whose header says that they are. Before the
+                first other entry, only headers are read, unless ``on_corrupt`` is to learn of all damage.
+            to_timestamp_ms: leave out records of this time and newer ones. It does not end the reading, since
+                timestamps may fall.
             isolation: ``read_uncommitted`` or ``read_committed``; see `records`.
             on_corrupt: called with each damaged entry, which is then left out; by default the first one ends the scan.
                 If the size or magic of an entry is wrong, the rest of its segment is left out. It is also called if a
@@ -386,6 +392,8 @@ class Scannable:
         at_border = None
         if part is None:
             at_border = self._watched(on_gap, is_from_start=from_offset is None, on_corrupt=on_corrupt)
+            if from_timestamp_ms is not None and on_corrupt is None:
+                entry, start = None, start_not_older(self._reader, start, from_timestamp_ms, at_border)
         decoders = {name: each for name, each in (("key", key), ("value", value)) if each and name in columns}
         has_offset = "offset" in columns
         options = ScanOptions(

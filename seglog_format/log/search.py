@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.decode import records_section, verify_checksum
+from seglog_format.log.entry_table import is_within
 from seglog_format.model import RecordBatchHeader
 
 if TYPE_CHECKING:
@@ -40,11 +41,8 @@ class Wanted:
 
     def accepts(self, record: Record | Message) -> bool:
         """Return whether a record is wanted."""
-        if self.since_ms is not None and record.timestamp_ms < self.since_ms:
-            return False
-        if self.until_ms is not None and record.timestamp_ms >= self.until_ms:
-            return False
-        return any(self._is_in(each) for each in self._searched(record) if each is not None)
+        fields = (each for each in self._searched(record) if each is not None)
+        return is_within(record.timestamp_ms, self.since_ms, self.until_ms) and any(map(self._is_in, fields))
 
     def may_be_in(self, frame: Frame, at: Location, limit: int) -> bool:
         """Return False if a batch marks the end of a transaction, or its bytes show that it holds no wanted record.

@@ -14,12 +14,14 @@ from operator import index
 from typing import TYPE_CHECKING, SupportsIndex
 
 from seglog_format.errors import UsageError
+from seglog_format.log.reading import Borders
 from seglog_format.log.trusted_lookup import offset_up_to_timestamp
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from seglog_format.log.gaps import AtBorder
     from seglog_format.log.reading import LogReader
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Frame
@@ -104,6 +106,36 @@ def is_older(segment: LogSegment, timestamp_ms: int) -> bool:
     """
     entries = () if segment.time_index is None else segment.time_index.raw_entries()
     return bool(entries) and entries[-1].timestamp_ms < timestamp_ms
+
+
+def start_not_older(reader: LogReader, offset: int, timestamp_ms: int, at_border: AtBorder | None) -> int:
+    """Return where to begin to read the records, from an offset on, that are not older than a timestamp.
+
+    Headers alone are read. What they prove is the largest timestamp of each entry, so entries before the first that may
+    hold such a record are passed over, and their checksums are not verified, except that of the last of them. Damage
+    that hides where an entry ends is not passed over. With trusted indexes, time indexes say which segments are older.
+
+    Args:
+        reader: the log.
+        offset: the first offset wanted.
+        timestamp_ms: milliseconds since 1970.
+        at_border: called at the borders between segments that are passed over; see `Borders`.
+    """
+    borders, start = Borders(offset, at_border), offset
+    for segment in reader.segments_from(offset):
+        is_last = segment is reader.segments[-1]
+        if reader.trust_indexes:
+            start = max(offset, offset_up_to_timestamp(segment, timestamp_ms - 1))
+            if is_last or not is_older(segment, timestamp_ms):
+                break
+            continue
+        borders.come_to(segment.base_offset)
+        table = segment.entries
+        start = max(offset, table.before_not_older(offset, timestamp_ms))
+        if table.damage is not None or table.find(offset, timestamp_ms) is not None:
+            break
+        borders.reached = table.next_offset
+    return start
 
 
 def _visible(entries: Iterable[Iterable[TimestampOffset]], log_start_offset: int) -> Iterator[TimestampOffset]:

@@ -133,6 +133,8 @@ def scanned_rows(
         "layout": settings.layout,
         "statistics": statistics,
     }
+    if (since_ms := settings.choice.since_ms) is not None:
+        offsets = partition.start_not_older(since_ms, offsets[0], on_gap), offsets[1]
     batches = map(_with_plain_headers, partition.scan(settings.scanned, *offsets, on_gap=on_gap, **options))
     return _with_microseconds(batches) if settings.format == ICEBERG else batches
 

@@ -57,6 +57,21 @@ GAPS: Mapping[str, tuple[dict[str, bytes], dict[str, int], set[Span]]] = {
     "an index before the first log": ({"0.index": b"", "9.log": entry(9, 5)}, {}, {(0, 9)}),
     "indexes alone": ({"0.index": b"", "9.index": b""}, {}, {(0, 9)}),
     "indexes alone, and a high watermark": ({"0.index": b""}, {MARK: 4}, {(0, 4)}),
+    "an index with entries after the last log": (
+        {"0.log": entry(0, 5), "9.index": struct.pack(">iiii", 2, 7, 4, 99), "9.timeindex": struct.pack(">qi", 1, 2)},
+        {},
+        {(5, 14)},
+    ),
+    "an absurd index after the last log": (
+        {"0.log": entry(0, 5), "9.index": struct.pack(">iiii", 2, 7, 2**31 - 1, 99)},
+        {},
+        {(5, 12)},
+    ),
+    "an absurd time index after the last log": (
+        {"0.log": entry(0, 5), "9.timeindex": struct.pack(">qi", 1, 2**31 - 1)},
+        {},
+        {(5, 9)},
+    ),
     "a producer snapshot after the log": ({"0.log": entry(0, 5), "9.snapshot": EMPTY_SNAPSHOT}, {}, {(5, 9)}),
     "a snapshot below the high watermark": ({"0.log": entry(0, 5), "9.snapshot": EMPTY_SNAPSHOT}, {MARK: 9}, {(5, 9)}),
     "an empty log that replaces the last one": (
@@ -208,6 +223,18 @@ def test_what_is_missing_is_the_same_in_every_command(
         return
     assert found == missing
     assert status == (FOUND if missing else WHOLE)
+
+
+@each_of("command", [*IN_FULL, "cluster", "export", "diff", "find"])
+def test_a_lost_log_counts_although_the_number_of_its_offsets_is_unknown(
+    command: str, tmp_path: Path, capsys: Capture
+) -> None:
+    for name, index in {"empty": b"", "absurd": struct.pack(">ii", 2**31 - 1, 100)}.items():
+        path = make(tmp_path / name, {"0.log": entry(0, 5), "5.index": index})
+        if command == "cluster":
+            assert lines_of([command, str(path.parent)], capsys)[0] == FOUND
+        else:
+            assert status_of_command(command, path, capsys) == (UNREAD if command == "find" else FOUND)
 
 
 @pytest.mark.parametrize("command", ["ls", "cluster"])

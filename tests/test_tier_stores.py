@@ -6,10 +6,12 @@ import json
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.tier_cases import TierCase, tier_case
+from helpers.walking import each_of
 
 from proofs.kafka.served import digest_of
 from seglog_format import open_partition, open_tier
@@ -19,6 +21,7 @@ from seglog_format.storage import object_store
 from seglog_format.storage.object_store import ATTEMPTS
 
 failing_store = pytest.importorskip("helpers.failing_store")
+pa = pytest.importorskip("pyarrow")
 fs = pytest.importorskip("pyarrow.fs")
 
 if TYPE_CHECKING:
@@ -179,28 +182,43 @@ def test_without_a_network_a_command_says_so_in_one_line_and_writes_nothing(
 
 SILENT = """
 import sys
+from types import SimpleNamespace
 from seglog_format.cli.main import run
 from seglog_format.storage import object_store
-object_store.MAX_SILENCE, object_store.PATIENCE = 1, 0
+object_store.MAX_SILENCE, object_store.SILENCE_SECONDS, object_store.PATIENCE = 1, 1, 0
 sys.exit(run(sys.argv[1:]))
 """
 """A command that waits for a store more briefly than it would."""
 
 
+@each_of("scheme", ["s3", "gs"])
 def test_a_store_that_accepts_connections_and_says_nothing_ends_a_command_in_one_line(
-    options: Callable[..., list[str]],
+    scheme: str, options: Callable[..., list[str]]
 ) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        given = options(endpoint_override=f"127.0.0.1:{silent.getsockname()[1]}")
-        command = ["dump", str(case().local / ORDERS), "--remote", ADDRESS, *given]
+        endpoint = f"127.0.0.1:{silent.getsockname()[1]}"
+        command = ["dump", str(case().local / ORDERS), "--remote", ADDRESS, *options(endpoint_override=endpoint)]
+        if scheme == "gs":
+            command = ["tier", "ls", f"gs://anonymous@tier/t?scheme=http&endpoint_override={endpoint}"]
         done = subprocess.run(
             [sys.executable, "-c", SILENT, *command], capture_output=True, text=True, timeout=30, check=False
         )
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr.startswith(f"seglog: {ADDRESS}: ")
+    assert done.stderr.startswith(f"seglog: {ADDRESS}: " if scheme == "s3" else "seglog: gs://tier/t")
     assert done.stderr.count("\n") == 1
+
+
+def test_any_error_of_a_library_below_is_one_line_with_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_selector: object) -> None:
+        msg = "Unknown error: no token\nSee the log for details"
+        raise pa.ArrowException(msg)
+
+    files = SimpleNamespace(type_name="s3", get_file_info=failing)
+    monkeypatch.setattr(object_store, "file_system_at", lambda *_: (files, "t"))
+    with pytest.raises(UsageError, match=r"^seglog: abfs://b/t: Unknown error: no token$"):
+        object_store.Store("abfs://a@b/t", {}).listed()
 
 
 def test_without_a_key_a_command_names_it_and_writes_nothing(

@@ -459,7 +459,9 @@ def _is_log(source: Source) -> bool:
 
 def gaps_of(watch: GapWatch, reached: Mapping[int, int]) -> tuple[Gap, ...]:
     """Return the gaps of `GapWatch.gaps`, except a segment of which nothing is readable: its own row says so."""
-    return tuple(gap for gap in watch.gaps(reached) if gap.missing.offset_count)
+    from seglog_format.log.gaps import GapKind
+
+    return tuple(gap for gap in watch.gaps(reached) if gap.kind is not GapKind.UNREADABLE)
 
 
 def gap_line(gap: Gap, directory: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from seglog_format.cluster.comparison import Election, Replica
 from seglog_format.codec.checkpoints import decode_partition_metadata
 from seglog_format.codec.framing import frame_at
 from seglog_format.errors import SeglogError, UsageError
-from seglog_format.log.gaps import leader_epochs, watch_over
+from seglog_format.log.gaps import GapKind, leader_epochs, watch_over
 from seglog_format.log.path_kind import require_partition
 from seglog_format.model import GREATEST_OFFSET, Frame, MissingOffsets, RecordBatchHeader
 from seglog_format.names import FileKind, parse_partition_directory
@@ -392,7 +392,7 @@ def _spans(opened: _Opened, number: int, shown: Sequence[_Batch]) -> Iterator[Mi
                 yield from () if _others_have(damage, end, shown, log, opened) else (MissingOffsets(end, end),)
     yield from (damage.missing for _, damage in _blocked(opened, number) if damage.missing is not None)
     for gap in watch_over(opened.listings[number]).gaps(reached):
-        if gap.is_loss and gap.missing.offset_count:
+        if gap.is_loss and gap.kind is not GapKind.UNREADABLE:
             yield gap.missing
 
 

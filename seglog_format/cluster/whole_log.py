@@ -13,6 +13,7 @@ from seglog_format.cluster.comparison import Standing, end_of_epoch
 from seglog_format.cluster.merged_replicas import merged_log
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import SeglogError, UsageError
+from seglog_format.log.gaps import GapKind
 from seglog_format.log.listing import SegmentFiles, checkpointed_offset, list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.log.side_files import leader_epochs_of
@@ -100,6 +101,9 @@ def raise_ends(
                 made.note(f"{topic.name}-{number}", f"{text} left; it does not count")
             offset, source = max((each for each in known if each.offset <= MAX_END), key=lambda each: each.offset)
             if offset <= end:
+                for gap in made.logs[key].gaps if key in made.logs else ():
+                    if gap.kind is GapKind.MISSING_LOG and gap.first_offset == end:
+                        made.note(f"{topic.name}-{number}", f"{gap.missing}, and their number is unknown: {gap.path}")
                 continue
             made.ends[key] = offset
             what = "lost"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.listing import NamedFile, PartitionListing, SegmentFiles
-    from seglog_format.model import Frame
+    from seglog_format.model import Frame, OffsetPosition, TimestampOffset
     from seglog_format.storage.log_storage import LogStorage
 
     OnGap: TypeAlias = Callable[["Gap"], None]
@@ -40,6 +40,10 @@ INDEXES: Final[dict[FileKind, type[OffsetIndex | TimeIndex]]] = {
     FileKind.OFFSET_INDEX: OffsetIndex,
     FileKind.TIME_INDEX: TimeIndex,
 }
+ROOM_BYTES: Final = 1 << 20
+"""Bytes of an append at an indexed position: the default of `message.max.bytes`. A byte has room for one offset."""
+USUAL_SEGMENT_BYTES: Final = 1 << 30
+"""The default of `segment.bytes`: a time index names no position."""
 
 
 class GapKind(Enum):
@@ -280,7 +284,10 @@ def _last_indexed_offset(files: SegmentFiles, storage: LogStorage) -> int:
 
 
 def _indexed_offsets(indexes: Iterable[tuple[FileKind, Path, int]], storage: LogStorage) -> Iterator[int]:
-    """Yield the offset in the last entry of each offset and time index."""
+    """Yield the offset in the last entry of each offset and time index that the log had room for.
+
+    An entry that names a higher offset is damaged, so it proves nothing.
+    """
     for kind, path, base_offset in indexes:
         if kind not in INDEXES:
             continue
@@ -288,9 +295,11 @@ def _indexed_offsets(indexes: Iterable[tuple[FileKind, Path, int]], storage: Log
         if (index := readable(opener, path, base_offset)) is None:
             continue
         with index:
-            entries = index.raw_entries()
-            if entries:
-                yield entries[-1].offset
+            entries: Sequence[OffsetPosition | TimestampOffset] = index.raw_entries()
+            for entry in reversed(entries):
+                if entry.offset - base_offset < ROOM_BYTES + getattr(entry, "position", USUAL_SEGMENT_BYTES):
+                    yield entry.offset
+                    break
 
 
 # -- signs that a log is compacted; compaction explains missing offsets (SEG-PDR-023) ----------------------------------

@@ -50,6 +50,27 @@ class Damage:
         return cls(at.path, at.position, at.size, error.requirements[0], str(error))
 
 
+def parts_of(piece: Piece, segment: LogSegment, *, skips_damage: bool) -> Iterator[Piece | Damage]:
+    """Yield what a query reads of a piece, and the damage that it skips.
+
+    Args:
+        piece: the piece to read.
+        segment: of the piece.
+        skips_damage: whether the query goes on after damage, and where a remote store lacks the log.
+
+    Raises:
+        FormatError: the log cannot be opened, and is not only missing from a remote store.
+    """
+    try:
+        segment.source.expect(piece.start, piece.end)
+    except FormatError as error:
+        if not skips_damage or error.requirements[0] != "SEG-PDR-028":
+            raise
+        yield Damage.of_error(error)
+        return
+    yield from readable_parts(piece, segment.source) if skips_damage else (piece,)
+
+
 def readable_parts(piece: Piece, log: ByteSource) -> Iterator[Piece | Damage]:
     """Yield a piece as runs of intact entries, and the damage between them.
 

@@ -27,7 +27,7 @@ from seglog_format.model import (
 )
 from seglog_format.spark.arrow import ARROW, decoders_of
 from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS
-from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected_end
+from seglog_format.spark.damage import Damage, parts_of, refuse_unexpected_end
 from seglog_format.spark.options import FAIL_FAST, LEFT_OUT, PERMISSIVE
 from seglog_format.spark.pieces import DirectoryTask, TaskStorage
 from seglog_format.spark.reading import TaskReader
@@ -80,19 +80,9 @@ def batch_rows(task: Task, schema: pa.Schema, mode: str, storage: TaskStorage) -
     """
     for piece in task.pieces:
         with closing(storage.segment(piece)) as segment:
-            segment.source.expect(piece.start, piece.end)
-            for run in _runs(piece, segment, mode):
-                yield from _entries(run, segment, schema)
-
-
-def _runs(piece: Piece, segment: LogSegment, mode: str) -> Iterator[Piece]:
-    """Yield the piece, or, if damage is skipped, the parts of it that can be walked."""
-    if mode == FAIL_FAST:
-        yield piece
-        return
-    for part in readable_parts(piece, segment.source):
-        if not isinstance(part, Damage):
-            yield part
+            for part in parts_of(piece, segment, skips_damage=mode != FAIL_FAST):
+                if not isinstance(part, Damage):
+                    yield from _entries(part, segment, schema)
 
 
 def _entries(piece: Piece, segment: LogSegment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -18,11 +18,11 @@ from seglog_format.log.scanning import SegmentSource
 from seglog_format.model import Frame, RecordBatchHeader
 from seglog_format.scan_statistics import ScanStatistics
 from seglog_format.spark.arrow import SparkColumns
-from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected_end
+from seglog_format.spark.damage import Damage, parts_of, refuse_unexpected_end
 from seglog_format.spark.options import DROP_CORRUPT, FAIL_FAST, PERMISSIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from seglog_format.engine.columnar import ReadRun
     from seglog_format.log.scanning import FallbackEntry
@@ -174,9 +174,7 @@ class TaskReader:
         yield from self._damage_rows(piece, Damage.of_error(damage))
 
     def _piece(self, piece: Piece, segment: LogSegment, transactions: Transactions | None) -> Iterator[pa.RecordBatch]:
-        segment.source.expect(piece.start, piece.end)
-        parts: Iterable[Piece | Damage] = (piece,) if self.mode == FAIL_FAST else readable_parts(piece, segment.source)
-        for part in parts:
+        for part in parts_of(piece, segment, skips_damage=self.mode != FAIL_FAST):
             if isinstance(part, Damage):
                 yield from self._damage_rows(piece, part)
             else:

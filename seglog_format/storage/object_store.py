@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -31,6 +32,8 @@ OF_HADOOP: Final = frozenset({"hdfs", "viewfs"})
 HADOOP: Final = "; this needs Hadoop: set JAVA_HOME, HADOOP_HOME and CLASSPATH (hadoop classpath --glob), or mount it"
 MAX_SILENCE: Final = 5
 """Seconds for which a store of S3 may send nothing. Arrow's library makes three attempts."""
+SILENCE_SECONDS: Final = 20
+"""Seconds for which any other store may send nothing before its first answer."""
 MAX_OPEN: Final = 64
 """Maximum number of open files of a store."""
 KEYS: Final = ("access_key", "secret_key")
@@ -107,10 +110,9 @@ class Store:
         """
         from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 - Arrow is not needed for local paths
 
-        try:
+        with self._errors_of():
+            self._require_answer()
             found = self._files.get_file_info(FileSelector(self._root, recursive=True))
-        except OSError as error:
-            raise self._error_of(error) from error
         start = len(self._root) + 1
         files = [_described(info, info.path[start:]) for info in found if info.type == FileType.File]
         if not files:
@@ -124,10 +126,8 @@ class Store:
         Raises:
             UsageError: the store does not answer, or there is no such file.
         """
-        try:
+        with self._errors_of(path):
             return StoredFile(path, self._opened(path).size())
-        except OSError as error:
-            raise self._error_of(error, path) from error
 
     def read(self, path: str, start: int, size: int) -> bytes:
         """Read a range of a file.
@@ -140,10 +140,8 @@ class Store:
         Raises:
             UsageError: the store does not answer, or the file has become shorter.
         """
-        try:
+        with self._errors_of(path):
             found: bytes = self._opened(path).read_at(size, start)
-        except OSError as error:
-            raise self._error_of(error, path) from error
         if len(found) != size:
             msg = f"seglog: {shown_address(self.address)}/{path} became shorter while it was read"
             raise UsageError(msg)
@@ -158,8 +156,42 @@ class Store:
             found = self._open[path] = self._files.open_input_file(f"{self._root}/{path}")
         return found
 
-    def _error_of(self, error: OSError, path: str = "") -> UsageError:
-        return UsageError(f"seglog: {shown_address(self.address)}{path and '/'}{path}: {error}")
+    def _require_answer(self) -> None:
+        """Ask the store once, in a thread of its own: only requests to S3 end by themselves if nothing answers.
+
+        Raises:
+            TimeoutError: nothing has answered.
+        """
+        from pyarrow.fs import FileSelector  # noqa: PLC0415 - as above
+
+        answered = Event()
+
+        def ask() -> None:
+            with suppress(Exception):  # the request that follows has the same error
+                self._files.get_file_info(FileSelector(f"{self._root}/none", allow_not_found=True))  # a short answer
+            answered.set()
+
+        if self._files.type_name != "s3":
+            Thread(target=ask, daemon=True).start()
+            if not answered.wait(SILENCE_SECONDS):
+                msg = f"nothing has answered for {SILENCE_SECONDS} seconds"
+                raise TimeoutError(msg)
+
+    @contextmanager
+    def _errors_of(self, path: str = "") -> Iterator[None]:
+        """Name the address in the errors of a request, in one line.
+
+        Raises:
+            UsageError: for any error of the store.
+        """
+        from pyarrow import ArrowException  # noqa: PLC0415 - as above
+
+        try:
+            yield
+        except (OSError, ArrowException) as error:
+            text = str(error).partition("\n")[0]
+            msg = f"seglog: {shown_address(self.address)}{path and '/'}{path}: {text}"
+            raise UsageError(msg) from error
 
 
 def _described(info: FileInfo, path: str) -> StoredFile:

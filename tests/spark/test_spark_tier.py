@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,8 @@ from seglog_format.spark.executing import ReadError
 from seglog_format.spark.options import parse_options, parse_stream_options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from seglog_format.types import Message, Record
@@ -116,6 +119,26 @@ def test_other_tables_show_remote_segments(name: str) -> None:
     assert all(row["crcIsValid"] for row in found)
     findings = read(case.local / ORDERS, table="findings", **options).to_pylist()
     assert [row["severity"] for row in findings if row["requirement"] == "SEG-PDR-028"] == ["note"]
+
+
+@pytest.mark.parametrize("name", CASES[:1])
+def test_a_query_that_skips_damage_goes_on_without_a_segment_that_the_store_lacks(name: str, tmp_path: Path) -> None:
+    case, path = tier_case(name), tier_case(name).local / ORDERS
+    whole = {row["offset"] for row in rows(read(path, ("offset",), **options_of(case)))}
+    store = shutil.copytree(case.store, tmp_path / "store")
+    log, following, *_ = (each for each in sorted(store.rglob("*.log")) if "orders" in str(each))
+    log.unlink()
+    options = options_of(case) | {"remote": str(store)}
+    with pytest.raises(ReadError, match="SEG-PDR-028"):
+        read(path, ("offset",), **options)
+    found = {row["offset"] for row in rows(read(path, ("offset",), mode="dropcorrupt", **options))}
+    assert whole - found == {each for each in whole if int(log.name[:20]) <= each < int(following.name[:20])}
+    batches = read(path, table="batches", mode="dropcorrupt", **options).to_pylist()
+    assert not {row["baseOffset"] for row in batches} & (whole - found)
+    marked = rows(read(path, ("offset", "_corrupt"), mode="permissive", **options))
+    assert [row["_corrupt"]["requirement"] for row in marked if row["_corrupt"]] == ["SEG-PDR-028"]
+    (left,) = read(path, table="leftout", mode="dropcorrupt", **options).to_pylist()
+    assert (left["kind"], left["requirement"]) == ("damaged", "SEG-PDR-028")
 
 
 def test_a_key_that_is_not_at_hand_is_named() -> None:

@@ -1,4 +1,4 @@
-"""The command line ``seglog``: one thin module per command; rendering is apart in ``render*`` modules."""
+"""The command line ``seglog``: one thin module for each command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard output for data, standard error for everything else."""
+"""Standard output for data, standard error for everything else: progress, messages, missing offsets."""
 
 from __future__ import annotations
 

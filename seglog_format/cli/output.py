@@ -260,7 +260,7 @@ def write_text(text: str) -> None:
 
 
 def write_line(line: dict[str, Any] | str) -> None:
-    """Write an object as JSON, or a text as it is; see `write_json` and `write_text`."""
+    """Write an object as JSON, or a text unchanged; see `write_json` and `write_text`."""
     if isinstance(line, dict):
         write_json(line)
     else:

@@ -1,4 +1,4 @@
-"""Options shared by several ``seglog conform`` commands, and the testees and cases that they select."""
+"""Options that ``seglog conform`` commands share, and the commands that test beyond fixed cases, or export them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``seglog explain``: the text of a requirement, and where it is enforced and tested."""
+"""``seglog explain``: a requirement, its editions, where it is enforced and tested; what a broker's line means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entry and exit of the command line: the group, and the handling of every error."""
+"""Entry and exit of the command line: the group, the statuses, and the handling of every error."""
 
 from __future__ import annotations
 

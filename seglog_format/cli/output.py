@@ -1,4 +1,4 @@
-"""Standard output for data, standard error for everything else."""
+"""Standard output for data, standard error for everything else: progress, messages, missing offsets."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def write_text(text: str) -> None:
 
 
 def write_line(line: dict[str, Any] | str) -> None:
-    """Write an object as JSON, or a text; see `write_json` and `write_text`."""
+    """Write an object as JSON, or a text unchanged; see `write_json` and `write_text`."""
     if isinstance(line, dict):
         write_json(line)
     else:

@@ -1,4 +1,4 @@
-"""One row for each field, on a terminal, in a pipe and on paper: its position, bytes, value and rule."""
+"""One row for each field, on a terminal, in a pipe and on paper; and one page of HTML with fields and bytes."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def scan_partitions(
     columns: tuple[str, ...],
     layout: str,
 ) -> pa.RecordBatchReader:
-    """Read partitions one after the other, into Arrow batches; see `columnar.partitions.scan_partitions`."""
+    """Read partitions one after the other, into Arrow batches; see `columnar.scan.scan_partitions`."""
     with _loading():
         from seglog_format.columnar.scan import scan_partitions  # noqa: PLC0415 - as above
     return scan_partitions(partitions, columns, cast("Layout", layout))

@@ -1,4 +1,4 @@
-"""On an executor: execution of a task of any table, with an explanation of a failure."""
+"""On an executor: the execution of a task of any table, with an explanation of a failure."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def test_dump_ends_with_one_where_damage_hides_offsets(tmp_path: Path, capsys: p
         assert run(["dump", "--no-records", str(path)]) == 1
         assert "10 offsets are missing, 5 to 14 (cut segment)" in capsys.readouterr().err
     assert run(["dump", "--from", "15", str(directory)]) == 0
-    assert run(["dump", str(directory / numbered("0.log"))]) == 0
+    assert run(["dump", str(directory / numbered("0.log"))]) == 1  # whole batches follow the one with a wrong size
     assert capsys.readouterr().err == ""
 
 

@@ -82,6 +82,8 @@ GAPS: Mapping[str, tuple[dict[str, bytes], dict[str, int], set[Span]]] = {
     "a recovery point above the end": ({"0.log": entry(0, 5)}, {"recovery-point-offset-checkpoint": 9}, {(5, 9)}),
     "the cleaner has been further": ({"0.log": entry(0, 5)}, {"cleaner-offset-checkpoint": 9}, {(5, 9)}),
     "a log start above the end": ({"0.log": entry(0, 5)}, {START: 9}, {(5, 9)}),
+    "a log start in a hole": ({"0.log": entry(0, 5), "9.log": entry(9, 5)}, {START: 7}, {(7, 9)}),
+    "a log start after a hole": ({"0.log": entry(0, 5), "9.log": entry(9, 5)}, {START: 9}, set()),
     "a high watermark alone": ({}, {MARK: 4}, {(0, 4)}),
     "what is tiered": ({"9.log": entry(9, 5)}, {START: 3}, set()),
 }
@@ -302,6 +304,22 @@ DISORDERED: Mapping[str, dict[str, bytes]] = {
     "an empty segment inside another": {"0.log": entry(0, 5) + MIDDLE, "7.log": b""},
 }
 """Files with batches that are whole, and have offsets that their place in the log cannot hold."""
+HIDDEN: Mapping[str, bytes] = {
+    "a size beyond the file": flipped(MIDDLE, 8, 0x40) + entry(10, 5),
+    "a size beyond the file by a byte": flipped(MIDDLE, 11, 0x80)[:190] + entry(10, 1),
+}
+"""What follows the first batch of a log: an entry that seems to be cut short, and an intact one."""
+
+
+@pytest.mark.parametrize("command", ["verify", "doctor", "dump", "recover", "salvage", "resurrect", "find"])
+@each_of("name", HIDDEN)
+def test_an_incomplete_batch_before_an_intact_one_is_damage(
+    name: str, command: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5) + HIDDEN[name]})
+    assert status_of_command(command, path, capsys) == (UNREAD if command == "find" else FOUND)
+
+
 UNREADABLE_BATCHES: Mapping[str, bytes] = {
     "magic 3": flipped(MIDDLE, 16, 1),
     "magic 9": flipped(MIDDLE, 16, 11),
@@ -407,6 +425,13 @@ def test_a_recovery_ends_although_the_log_ends_below_its_last_base_offset(tmp_pa
     for _ in range(2):
         assert lines_of(["recover", "--write", str(path)], capsys)[0] == FOUND
         assert [each.name for each in path.glob("*.snapshot")] == [numbered("9.snapshot")]
+
+
+@each_of("command", IN_FULL)
+def test_the_last_line_of_a_partition_counts_in_every_command(command: str, tmp_path: Path, capsys: Capture) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5)})
+    (path.parent / MARK).write_text("0\n2\norders 0 99\norders 0 5\n", encoding="utf-8")
+    assert IN_FULL[command](path, capsys)[1] == set()
 
 
 WRITING: Mapping[str, Callable[[Path], object]] = {

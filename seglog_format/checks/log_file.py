@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seglog_format.checks.entries import (
@@ -29,6 +29,10 @@ from seglog_format.log.entry_table import EVERYTHING, OffsetRange, WantedRange, 
 from seglog_format.log.index_rules import LogOutline, LogRow
 from seglog_format.model import ControlRecordType, Frame, RecordBatchHeader, Tail, TailKind
 from seglog_format.recovery.salvage_scan import next_entry
+from seglog_format.log.entry_table import OffsetRange, check_offsets
+from seglog_format.log.log_outline import LogOutline, LogRow
+from seglog_format.model import ControlRecordType, Frame, MissingOffsets, RecordBatchHeader, Tail, TailKind
+from seglog_format.recovery.salvage_scan import next_entry, unexpected_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -163,6 +167,10 @@ class LogVerification:
             self.summary.note_damage(self._position)
             yield Finding.of_error(error)
             tail = Tail(TailKind.NONE, self._position, 0)
+        if tail.kind is TailKind.PARTIAL and (hidden := self._hidden_entries(tail)) is not None:
+            self.summary.note_damage(tail.position)
+            yield hidden
+            tail = Tail(TailKind.NONE, tail.position, 0)
         self.summary.has_tail = tail.kind is not TailKind.NONE
         if tail.kind is TailKind.PARTIAL:
             self.summary.partial_at = tail.position
@@ -210,6 +218,13 @@ class LogVerification:
     def _next_entry(self, refused: Location) -> int:
         """Return the start of an intact entry after a refused range; the end of the file if there is none."""
         return next_entry(self.source, refused.position + refused.size, OffsetRange(self.base_offset))
+
+    def _hidden_entries(self, tail: Tail) -> Finding | None:
+        """Return the finding that intact entries follow an entry that seems to be cut short; None if none do."""
+        error = unexpected_end(tail, self.source, OffsetRange(self.base_offset), self.path, is_last=True)
+        last = self.summary.last_offset
+        end = self.base_offset if last is None else last + 1
+        return None if error is None else replace(Finding.of_error(error), missing=MissingOffsets(end, end))
 
     def _advance_to(self, position: int) -> None:
         if self.advance is not None:

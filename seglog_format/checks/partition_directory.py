@@ -331,7 +331,7 @@ class CheckedGaps:
         for (files, state), following in zip(ends, states[1:], strict=False):
             if state.is_end_known:
                 end = SegmentEnd(files, state.next_offset, has_tail=state.has_tail)
-                yield gap_after(self._listing, end, following.base_offset)
+                yield gap_after(self._listing, end, following.base_offset, self._log_start_offset)
         if self.log_end_offset is not None:
             yield gap_at_end(self._listing, self.log_end_offset)
 

@@ -137,7 +137,8 @@ def one_entry_for_a_partition(checkpoint: PartitionOffsets) -> Iterator[Problem]
 @checks("SEG-CKP-012")
 def not_above_log_end(subject: OffsetsAndLogs) -> Iterator[Problem]:
     """Report an offset above the log end offset; brokers lower it to the log end offset."""
-    for index, entry in enumerate(subject.checkpoint.entries):
+    counted = {(entry.topic, entry.partition): index for index, entry in enumerate(subject.checkpoint.entries)}
+    for index, entry in ((index, subject.checkpoint.entries[index]) for index in sorted(counted.values())):
         end = subject.log_end_offsets.get((entry.topic, entry.partition))
         if end is not None and entry.offset > end:
             expected = f"at most {end}, the log end offset of {printable(entry.topic)}-{entry.partition}"

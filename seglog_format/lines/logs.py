@@ -23,6 +23,7 @@ from seglog_format.names import (
     parse_partition_directory,
 )
 from seglog_format.record_model import Message
+from seglog_format.recovery.salvage_scan import unexpected_end
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ def log_lines(
     if reached is not None and options.has_times:
         reached(frames.reached)
     zero_count = frames.tail.size if error is None and frames.tail.kind is TailKind.ZEROS else 0
-    error = error or _zeros(frames.tail)
+    if error is None:
+        hidden = unexpected_end(frames.tail, stored, source.allowed, source.name, is_last=True)
+        error = _zeros(frames.tail) if hidden is None else str(hidden)
     if options.is_window and error is None and (frames.position or not frames.tail.size):
         return
     yield {

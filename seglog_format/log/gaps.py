@@ -157,17 +157,19 @@ class SegmentEnd:
     is_zeros: bool = False
 
 
-def gap_after(listing: PartitionListing, end: SegmentEnd, following: int) -> Gap | None:
+def gap_after(listing: PartitionListing, end: SegmentEnd, following: int, log_start_offset: int = 0) -> Gap | None:
     """Return the gap between the end of a segment and the base offset of the next one; None if there is none.
 
     Args:
         listing: of the partition directory.
         end: of the segment.
         following: base offset of the next segment.
+        log_start_offset: as checkpointed; offsets below were deleted, and are not missing.
     """
-    if end.next_offset >= following:
+    first = max(end.next_offset, log_start_offset)
+    if first >= following:
         return None
-    offsets, position = range(end.next_offset, following), 0
+    offsets, position = range(first, following), 0
     orphan = _first_in(offsets, listing.orphans)
     if orphan is not None:
         kind, path = GapKind.MISSING_LOG, orphan.path
@@ -175,7 +177,7 @@ def gap_after(listing: PartitionListing, end: SegmentEnd, following: int) -> Gap
         kind, path, position = GapKind.CUT_SEGMENT, end.files.log, end.position
     else:
         kind, path = GapKind.BETWEEN_SEGMENTS, end.files.log
-    return Gap(end.next_offset, following, kind, str(path), position)
+    return Gap(first, following, kind, str(path), position)
 
 
 def gap_before(listing: PartitionListing, log_start_offset: int) -> Gap | None:
@@ -415,7 +417,7 @@ class GapWatch:
         if following is None:
             _report(on_gap, self._gap_at_end(end.next_offset, end.files.log) or _unreadable(end))
             return
-        gap = gap_after(self.listing, end, following)
+        gap = gap_after(self.listing, end, following, self._log_start_offset)
         if gap is not None and gap.kind is GapKind.BETWEEN_SEGMENTS:
             gap = None if self.is_compacted else with_snapshot(self.listing, gap)
         _report(on_gap, gap)

@@ -238,14 +238,14 @@ def _prepare(
             found = _by_default(RecoveryWork(listing, segments, circumstances, plan, settings, scans))
             found = replace(found, differences=different)
             if is_compared and broker_plan.failure is None and broker_plan.split is None:
-                found = replace(found, plan=_as_reached(found.plan, broker_plan.plan, segments))
+                found = replace(found, plan=_as_reached(found.plan, broker_plan.plan))
     require_no_links(found.steps)
     return found
 
 
-def _as_reached(plan: RecoveryPlan, broker: RecoveryPlan, segments: Sequence[LogSegment]) -> RecoveryPlan:
-    """Return a plan with the end that a broker takes from a wrong index, if neither scans the last log."""
-    if not segments or segments[-1].base_offset in {*plan.scanned, *plan.dropped, *broker.scanned}:
+def _as_reached(plan: RecoveryPlan, broker: RecoveryPlan) -> RecoveryPlan:
+    """Return a plan with the end that a broker takes from a wrong index, if neither scans a log."""
+    if plan.scanned or broker.scanned:
         return plan
     return replace(plan, log_end_offset=min(plan.log_end_offset, broker.log_end_offset))
 

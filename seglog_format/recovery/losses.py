@@ -150,9 +150,9 @@ class KeptOffsets:
     def unreached(self, plan: RecoveryPlan) -> Iterator[LostOffsets]:
         """Yield the offsets of the last log above its end, which a recovery that does not scan it finds too early.
 
-        Above the end of a log that was scanned is what a running broker has appended since.
+        Where a segment was scanned, the last one was: above its end is what a running broker has appended since.
         """
-        if not self._segments or self._base_offsets[-1] in plan.scanned:
+        if not self._segments or plan.scanned:
             return
         start, end = plan.log_end_offset, self._next_offset(len(self._segments) - 1)
         if end > start:

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.control_record import end_marker_of, lacks_end_marker
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import HEADERS, MIN_ENTRY_SIZE, frame_at, whole_frame
-from seglog_format.errors import FormatError, Location, SeglogError, UnreadableError
+from seglog_format.errors import (
+    CorruptRecordError,
+    FormatError,
+    Location,
+    SeglogError,
+    TruncatedError,
+    UnreadableError,
+)
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
@@ -134,6 +141,37 @@ def next_entry(source: ByteSource, start: int, allowed: OffsetRange) -> int:
         allowed: offsets that the segment can hold.
     """
     return next(_Salvager(source, allowed, source.path).candidates(start), source.size)
+
+
+def unexpected_end(
+    tail: Frame | Tail, source: ByteSource, allowed: OffsetRange, path: str, *, is_last: bool
+) -> FormatError | None:
+    """Return why a log must not end with an entry that is cut short; None if it may, or has no such end.
+
+    The log of a broker that was killed may end so, and that of a broker that is writing. In a segment that others
+    follow, or with intact entries after it, it is damage: the size field is wrong, or bytes were lost.
+
+    Args:
+        tail: what follows the last whole entry.
+        source: the bytes of the log.
+        allowed: offsets that the segment can hold.
+        path: of the log, for the error.
+        is_last: whether no other segment follows.
+
+    Returns:
+        An error of SEG-LOG-004.
+    """
+    if not isinstance(tail, Tail) or tail.kind is not TailKind.PARTIAL:
+        return None
+    at = Location(path, tail.position)
+    if not is_last:
+        found = f"{tail.size} bytes of an entry that is cut short, though other segments follow"
+        return TruncatedError(at, "SEG-LOG-004", expected="whole entries", found=found)
+    later = next_entry(source, tail.position + 1, allowed)
+    if later >= source.size:
+        return None
+    found = f"one that ends beyond the file, though intact entries follow from {later} on"
+    return CorruptRecordError(at.at("batch_length", 8, 4), "SEG-LOG-004", expected="a size that fits", found=found)
 
 
 def begins_entry(source: ByteSource, start: int, first_offset: int) -> bool:

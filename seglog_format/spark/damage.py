@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.engine.columnar import batch_tables
-from seglog_format.errors import CorruptRecordError, FormatError, Location, TruncatedError
+from seglog_format.errors import FormatError
 from seglog_format.log.entry_table import OffsetRange
-from seglog_format.model import Tail, TailKind
-from seglog_format.recovery.salvage_scan import next_entry, salvage_scan
+from seglog_format.recovery.salvage_scan import salvage_scan, unexpected_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import Frame
     from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan
     from seglog_format.spark.pieces import Piece
     from seglog_format.storage.byte_source import ByteSource
@@ -153,34 +151,3 @@ def refuse_unexpected_end(piece: Piece, segment: LogSegment, position: int) -> N
     error = unexpected_end(tail, segment.source, allowed, piece.log, is_last=piece.is_last)
     if error is not None:
         raise error
-
-
-def unexpected_end(
-    tail: Frame | Tail, source: ByteSource, allowed: OffsetRange, path: str, *, is_last: bool
-) -> FormatError | None:
-    """Return why a log must not end with an entry that is cut short; None if it may, or has no such end.
-
-    The log of a broker that was killed may end so, and that of a broker that is writing. In a segment that others
-    follow, or with intact entries after it, it is damage: the size field is wrong, or bytes were lost.
-
-    Args:
-        tail: what follows the last whole entry.
-        source: the bytes of the log.
-        allowed: offsets that the segment can hold.
-        path: of the log, for the error.
-        is_last: whether no other segment follows.
-
-    Returns:
-        An error of SEG-LOG-004.
-    """
-    if not isinstance(tail, Tail) or tail.kind is not TailKind.PARTIAL:
-        return None
-    at = Location(path, tail.position)
-    if not is_last:
-        found = f"{tail.size} bytes of an entry that is cut short, though other segments follow"
-        return TruncatedError(at, "SEG-LOG-004", expected="whole entries", found=found)
-    later = next_entry(source, tail.position + 1, allowed)
-    if later >= source.size:
-        return None
-    found = f"one that ends beyond the file, though intact entries follow from {later} on"
-    return CorruptRecordError(at.at("batch_length", 8, 4), "SEG-LOG-004", expected="a size that fits", found=found)

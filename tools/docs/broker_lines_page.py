@@ -18,8 +18,7 @@ INTRODUCTION: Final = """\
 <!-- Made by make docs from seglog_format/cli/broker_lines.toml. -->
 
 Lines of a broker's own log about its files, what each means, and the command that shows more. The words are constants
-or names of Kafka's classes, or what the operating system says; the last column lists the releases whose classes hold
-one of them, among {releases}.
+or names of Kafka's classes, with the releases among {releases} that hold one, or those of the system.
 `seglog explain 'TEXT OF A LINE'` finds a line here.
 
 | the broker logs | it means | run | in |
@@ -40,5 +39,4 @@ def pages() -> dict[str, str]:
 
 def _releases(words: Iterable[str], lines: Mapping[str, Mapping[str, object]]) -> str:
     wanted = set(words)
-    found = ", ".join(release for release, known in lines.items() if wanted & known.keys())
-    return found or "the operating system"
+    return ", ".join(release for release, known in lines.items() if wanted & known.keys()) or "the operating system"

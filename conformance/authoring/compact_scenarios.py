@@ -265,7 +265,7 @@ def _transactions() -> Iterator[Scenario]:
         yield scenario(
             f"marker-horizon-{name}",
             "Compaction removes an end marker when the clock has reached its delete horizon.",
-            control,
+            must("SEG-CMP-014", "SEG-CMP-026", since="3.1"),
             (0, [keyed(0, "a"), waiting, keyed(2, "b")]),
         )
     yield scenario(
@@ -343,7 +343,7 @@ def _reach() -> Iterator[Scenario]:
         (0, [keyed(0, "a"), keyed(1, "-")]),
         LATER,
     )
-    few = must("SEG-CMP-007")
+    few = must("SEG-CMP-007", "SEG-CMP-028")
     for keys in (2, 3, 4):
         yield scenario(
             f"keys-{keys}",

@@ -167,7 +167,7 @@ def _extent(plan: Callable[..., None]) -> None:
 
 
 def _time(plan: Callable[..., None]) -> None:
-    due = should("SEG-CMP-005")
+    due, late = should("SEG-CMP-005"), should("SEG-CMP-025")
     ratio = "min.cleanable.dirty.ratio"
     plan("due", "More than half of the log is dirty: compaction is due.", due, THREE, due=True, cleanerOffset="10")
     plan(
@@ -191,7 +191,7 @@ def _time(plan: Callable[..., None]) -> None:
     plan(
         "due-late",
         "A dirty record is older than `max.compaction.lag.ms`: compaction is due.",
-        due,
+        late,
         THREE,
         due=True,
         cleanerOffset="20",
@@ -200,7 +200,7 @@ def _time(plan: Callable[..., None]) -> None:
     plan(
         "due-late-exactly",
         "A dirty record is exactly as old as `max.compaction.lag.ms`: compaction is not due.",
-        due,
+        late,
         THREE,
         due=False,
         cleanerOffset="20",
@@ -210,7 +210,7 @@ def _time(plan: Callable[..., None]) -> None:
         plan(
             f"due-late-of-time-{name}",
             "Only times above 0 say how old the first record of a dirty segment is.",
-            due,
+            late,
             THREE,
             due=is_late,
             cleanerOffset="20",

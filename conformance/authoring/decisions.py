@@ -185,7 +185,7 @@ def _rolls(family: Family) -> None:
     roll(
         "time-index-full",
         "The time index has room for one entry only, its last: the segment is rolled.",
-        full,
+        must("SEG-ROL-017", **flags),
         "time index full",
         active={"isTimeIndexFull": True},
     )

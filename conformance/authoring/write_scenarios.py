@@ -117,11 +117,11 @@ def _sparse() -> Iterator[Scenario]:
 
 def _rolls() -> Iterator[Scenario]:
     """Yield when a segment ends."""
-    for slots, size_of_index in (("offset", "24"), ("time", "36")):
+    for slots, size_of_index, rule in (("offset", "24", "SEG-ROL-005"), ("time", "36", "SEG-ROL-017")):
         yield scenario(
             f"{slots}-index-full",
             "A segment is rolled when one of its indexes is full.",
-            must("SEG-ROL-005"),
+            must(rule),
             *(append(batch(-1 if slots == "offset" else NOW + at)) for at in range(9)),
             index_interval_bytes="0",
             segment_index_bytes=size_of_index,

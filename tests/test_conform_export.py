@@ -141,7 +141,7 @@ def test_the_command_writes_the_file_and_prints_what_it_left_out(tmp_path: Path)
     assert done.exit_code == 0, done.output
     assert (tmp_path / LANGUAGES["python"].file).read_text(encoding="ascii") == made.text
     ((reason, count),) = made.left_out.items()
-    assert f"wrote {made.count} cases to {tmp_path}" in done.output
+    assert f"wrote {made.count:,} cases to {tmp_path}" in done.output
     assert f"left out {count} cases: {reason}" in done.output
 
 
@@ -217,8 +217,8 @@ def test_an_older_edition_lacks_the_cases_of_younger_rules(tmp_path: Path) -> No
     arguments = ("--for", "c", "--cases", cases, "-o", tmp_path)
     assert "wrote 2 cases" in exported(*arguments).output
     done = exported(*arguments, "--edition", "2026.11")
-    assert "wrote 1 cases" in done.output
-    assert "left out 1 cases: their rules are newer than edition 1 (2026-11-22)" in done.output
+    assert "wrote 1 case to " in done.output
+    assert "left out 1 case: their rules are newer than edition 1 (2026-11-22)" in done.output
     text = (tmp_path / "seglog_conformance.c").read_text()
     assert "edition 1 (2026-11-22);" in text
     assert "made/two" not in text

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 from helpers.support import REPOSITORY
 from helpers.walking import each_of
 
+from seglog_format.cli.main import seglog
 from tools import demo_data
 from tools.docs import chapter_tables, pictures, transcripts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PAGES = sorted(["README.md", *(str(path.relative_to(REPOSITORY)) for path in REPOSITORY.glob("docs/**/*.md"))])
@@ -85,3 +89,45 @@ def test_python_that_answers_something_else_is_noticed(tmp_path: Path) -> None:
         ">>> int('x')",
         "Traceback (most recent call last):",
     ]
+
+
+FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+NOT_PARSED = ("seglog help", "seglog fsck", "seglog dump --files")
+"""Commands that pages show as what another program takes, or that click does not resolve."""
+OF_THE_SHELL = re.compile(r"\$\(|--(?:html|remote)$")
+"""What only a shell reads, and options that a sentence names without their value."""
+
+
+def shown_commands(page: str) -> Iterator[str]:
+    """Yield each call of seglog in the blocks and the sentences of a page, up to a pipe, a redirection or a comment."""
+    text = (REPOSITORY / page).read_text("utf-8")
+    blocks = [body.replace("\\\n", " ") for kind, body in FENCE.findall(text) if kind in {"sh", "text", "console"}]
+    lines = [line.strip().removeprefix("$ ") for body in blocks for line in body.splitlines()]
+    lines += [" ".join(line.split()) for line in re.findall(r"`(seglog [^`]+)`", FENCE.sub("", text))]
+    parts = (re.split(r" #|>|<", part)[0].strip() for line in lines for part in re.split(r"\\?[|;]|&&", line))
+    yield from (part for part in parts if part.startswith("seglog ") and not part.startswith(NOT_PARSED))
+
+
+def misunderstood(shown: str) -> str:
+    """Return why click refuses a command, though all its paths were there; empty if it does not."""
+    command: click.Command = seglog
+    words = ["absent" if word == "-" else word for word in shlex.split(shown)[1:]]  # no standard input is read
+    context = click.Context(seglog)
+    try:
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            _, found, words = command.resolve_command(context, words)
+            assert found is not None
+            command = found
+        if words and not isinstance(command, click.Group):
+            command.make_context(command.name, words, parent=context)
+    except (click.MissingParameter, click.exceptions.Exit):
+        return ""
+    except click.UsageError as error:
+        return "" if "does not exist" in error.message else f"{shown}: {error.message}"
+    return ""
+
+
+@each_of("page", [page for page in PAGES if page != "docs/reference/command-line.md"])  # the help pages, tested as such
+def test_a_shown_command_is_understood(page: str) -> None:
+    shown = dict.fromkeys(each for each in shown_commands(page) if not OF_THE_SHELL.search(each))
+    assert list(filter(None, map(misunderstood, shown))) == []

@@ -27,10 +27,6 @@ from seglog_format.codec.record_stream import KEPT_RECORDS
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.log.entry_table import EVERYTHING, OffsetRange, WantedRange, check_offsets, proven_start
 from seglog_format.log.index_rules import LogOutline, LogRow
-from seglog_format.model import ControlRecordType, Frame, RecordBatchHeader, Tail, TailKind
-from seglog_format.recovery.salvage_scan import next_entry
-from seglog_format.log.entry_table import OffsetRange, check_offsets
-from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.model import ControlRecordType, Frame, MissingOffsets, RecordBatchHeader, Tail, TailKind
 from seglog_format.recovery.salvage_scan import next_entry, unexpected_end
 

@@ -426,7 +426,10 @@ def export(language: str, ops: str, version: str, known: str | None, output: Pat
         msg = f"{path}: {error}"
         raise UsageError(msg) from error
     write_report(path, made.text)
-    diagnose(f"wrote {made.count} cases to {path}" + (f", and kept its {' and '.join(made.kept)}" if made.kept else ""))
+    diagnose(
+        f"wrote {count_text(made.count, 'case')} to {path}"
+        + (f", and kept its {' and '.join(made.kept)}" if made.kept else "")
+    )
     asked = [case for case in cases if case.op in wanted and case.level == "must"]
     younger = sum(not rules.issuperset(case.requirements) for case in asked)
     if younger:

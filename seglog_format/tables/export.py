@@ -18,9 +18,9 @@ from seglog_format.storage.object_store import is_address
 from seglog_format.storage.output_directory import OutputDirectory, OutputStore
 from seglog_format.tables.formats import DEFAULT_PARTITIONING, ICEBERG, Choice
 from seglog_format.tables.schema_topic import beside, forms_of, read_schemas
-from seglog_format.tables.settings import TableSettings
+from seglog_format.tables.settings import IcebergLocation, TableSettings
 from seglog_format.tables.sources import sources_at
-from seglog_format.tables.table import IcebergLocation, opened
+from seglog_format.tables.table import opened
 from seglog_format.values.schemas import TYPED, TYPES
 
 if TYPE_CHECKING:

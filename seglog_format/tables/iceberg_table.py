@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from seglog_format.tables.formats import Choice
     from seglog_format.tables.progress import TopicPartition
-    from seglog_format.tables.settings import TableSettings
-    from seglog_format.tables.table import IcebergLocation
+    from seglog_format.tables.settings import IcebergLocation, TableSettings
 
 
 # -- the catalog of an Iceberg table: one in the table's directory, or any that pyiceberg's configuration names --------

@@ -1,4 +1,4 @@
-"""The settings of a table: format, columns and partitioning, which stay the same from run to run."""
+"""The location of an Iceberg table, and the settings of a table, which stay the same from run to run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,37 @@ from seglog_format.values.decoder import Form, stored_form, type_of
 from seglog_format.values.schemas import AS_MAP
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seglog_format.tables.formats import Choice
 
 BYTES: Final = Form("bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergLocation:
+    """The location of an Iceberg table.
+
+    Attributes:
+        catalog: its name in pyiceberg's configuration; None for a directory with a catalog of its own.
+        table: its name in the catalog, with its namespace.
+        directory: of the table; None if the catalog chooses it.
+    """
+
+    catalog: str | None
+    table: str
+    directory: Path | None = None
+
+    @property
+    def address(self) -> str:
+        """The location, as text for messages."""
+        return self.table if self.directory is None else str(self.directory)
+
+    def beside(self, suffix: str) -> IcebergLocation:
+        """Return a table beside this one: in a directory beside it, or with another name in its catalog."""
+        if self.directory is None:
+            return replace(self, table=f"{self.table}_{suffix}")
+        return replace(self, directory=self.directory.with_name(f"{self.directory.name}-{suffix}"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
-"""The interface of tables of all formats, and the location of those of Iceberg."""
+"""The interface of tables of all formats."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
+
+from seglog_format.tables.settings import IcebergLocation
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.file_part import FilePart
@@ -32,32 +32,6 @@ class Table(Protocol):
 
     def begin(self, key: TopicPartition, first_offset: int) -> FilePart:
         """Begin a part with rows of a partition from an offset on; it is hidden until it is published."""
-
-
-@dataclass(frozen=True, slots=True)
-class IcebergLocation:
-    """The location of an Iceberg table.
-
-    Attributes:
-        catalog: its name in pyiceberg's configuration; None for a directory with a catalog of its own.
-        table: its name in the catalog, with its namespace.
-        directory: of the table; None if the catalog chooses it.
-    """
-
-    catalog: str | None
-    table: str
-    directory: Path | None = None
-
-    @property
-    def address(self) -> str:
-        """The location, as text for messages."""
-        return self.table if self.directory is None else str(self.directory)
-
-    def beside(self, suffix: str) -> IcebergLocation:
-        """Return a table beside this one: in a directory beside it, or with another name in its catalog."""
-        if self.directory is None:
-            return replace(self, table=f"{self.table}_{suffix}")
-        return replace(self, directory=self.directory.with_name(f"{self.directory.name}-{suffix}"))
 
 
 def opened(location: Output | IcebergLocation, settings: TableSettings) -> AbstractContextManager[Table]:

@@ -110,6 +110,8 @@ class FileBytes(Closing):
         known_end = found.start + len(found.data)
         if found.start <= position and end <= known_end:
             return found
+        if position >= self.size:
+            return Window(position, NOTHING)
         follows = found.start <= position <= known_end
         self._next_size = min(2 * self._next_size, WINDOW_SIZE) if follows else FIRST_WINDOW
         stop = min(max(position + self._next_size, end), self.size)

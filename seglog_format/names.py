@@ -130,7 +130,9 @@ class FileName(NamedTuple):
     @property
     def is_canonical(self) -> bool:
         """Return whether the name is the one that a broker opens for this offset; always True for a fixed name."""
-        return not self.digits or (self.has_twenty_digits and self.has_ascii_digits)
+        return not self.digits or (
+            len(self.digits) == OFFSET_DIGITS and self.digits.isascii() and self.digits.isdecimal()
+        )
 
 
 class PartitionDirectoryName(NamedTuple):

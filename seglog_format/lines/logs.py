@@ -268,7 +268,7 @@ class RecordLines:
     def of(self, batch: RecordBatch | StreamedBatch) -> Iterator[Line]:
         """Yield the lines of a batch's records that are within the requested offsets."""
         header, position = batch.header, batch.position
-        for record in filter(self.options.accepts, batch.records):
+        for record in filter(self.options.accepts, batch.records) if self.options.is_window else batch.records:
             yield self.line(record, header, position)
 
     def line(self, record: Record | Message, header: BatchHeader, position: int) -> Line:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from seglog_format.names import PartitionDirectoryName
-    from seglog_format.storage.log_storage import LogStorage
+    from seglog_format.storage.log_storage import DirectoryEntries, LogStorage
 
     NextOffset: TypeAlias = Callable[[str], int]
 
@@ -319,7 +319,11 @@ class LogDirectoryListing(NamedTuple):
 
 
 def list_partition(
-    path: str | os.PathLike[str], storage: LogStorage = LOCAL, *, end_of_swap: Callable[[Path], int] | None = None
+    path: str | os.PathLike[str],
+    storage: LogStorage = LOCAL,
+    *,
+    end_of_swap: Callable[[Path], int] | None = None,
+    entries: DirectoryEntries | None = None,
 ) -> PartitionListing:
     """List the files of a partition directory.
 
@@ -330,12 +334,13 @@ def list_partition(
         storage: the storage that holds the directory.
         end_of_swap: returns the first offset after a ``.log.swap`` file; by default the offset after its last whole
             entry.
+        entries: what the directory holds, if that is known.
 
     Raises:
         UsageError: the path is not a directory or cannot be read.
     """
     directory = Path(path)
-    names, inner, skipped = storage.entries(directory)
+    names, inner, skipped = storage.entries(directory) if entries is None else entries
     skipped += tuple(SkippedEntry(name, "a directory") for name in inner)
     end_of_swap = end_of_swap or partial(_next_offset, storage=storage)
     files = resolve(names, lambda name: end_of_swap(directory / name), directory=storage.name_of(directory))

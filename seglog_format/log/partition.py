@@ -643,8 +643,7 @@ def partition_at(
         mapped: see `open_partition`.
         remote: see `open_partition`.
     """
-    require_partition(path)
-    listing = list_partition(path, storage)
+    listing = list_partition(path, storage, entries=require_partition(path))
     listing.require_logs()
     reached = reached_offsets(listing)
     log_start_offset = reached[FileKind.LOG_START_OFFSET_CHECKPOINT]

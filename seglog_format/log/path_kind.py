@@ -27,14 +27,14 @@ from seglog_format.names import (
     segment_file_name,
 )
 from seglog_format.object_names import parse_object_name
-from seglog_format.storage.log_storage import LOCAL, scan_directory
+from seglog_format.storage.log_storage import LOCAL, DirectoryEntries, scan_directory
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
     from seglog_format.names import PartitionDirectoryName
-    from seglog_format.storage.log_storage import DirectoryEntries, LogStorage
+    from seglog_format.storage.log_storage import LogStorage
 
 ROOT_KINDS: Final = (LOG_DIRECTORY_KINDS | {FileKind.BOOTSTRAP_SNAPSHOT}) - {FileKind.LOCK}
 """Kinds of files that only a log directory has; not the lock file, because other programs also use ``.lock``."""
@@ -69,27 +69,35 @@ def path_kind(path: str | os.PathLike[str]) -> PathKind:
     Raises:
         UsageError: the path does not exist, is of no such kind, or cannot be read.
     """
+    return _kind_and_entries(path)[0]
+
+
+def _kind_and_entries(path: str | os.PathLike[str]) -> tuple[PathKind, DirectoryEntries]:
     given = Path(path)
     mode = _mode(given)
     if stat.S_ISREG(mode):
-        return PathKind.FILE
+        return PathKind.FILE, DirectoryEntries([], [], ())
     if not stat.S_ISDIR(mode):
         msg = f"{printable(str(path))}: neither a file nor a directory"
         raise UsageError(msg)
-    return directory_kind(given)
+    entries = scan_directory(given)
+    return directory_kind(given, entries=entries), entries
 
 
-def directory_kind(directory: Path, storage: LogStorage = LOCAL) -> PathKind:
+def directory_kind(
+    directory: Path, storage: LogStorage = LOCAL, *, entries: DirectoryEntries | None = None
+) -> PathKind:
     """Return the kind of a directory; no file is opened.
 
     Args:
         directory: path of the directory.
         storage: the storage that holds it.
+        entries: what it holds, if that is known.
 
     Raises:
         UsageError: it is neither a log directory nor a partition directory, or cannot be read.
     """
-    entries = storage.entries(directory)
+    entries = storage.entries(directory) if entries is None else entries
     kind = kind_of_entries(directory, entries, storage)
     if kind is None:
         raise UsageError(_refusal(directory, entries, storage))
@@ -196,13 +204,13 @@ def is_log_directory(directory: Path) -> bool:
     return False
 
 
-def require_partition(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that is not a partition directory.
+def require_partition(path: str | os.PathLike[str]) -> DirectoryEntries:
+    """Return what a partition directory holds; refuse a path that is none.
 
     Raises:
         UsageError: the path is something else, or cannot be read.
     """
-    _require(path, PathKind.PARTITION)
+    return _require(path, PathKind.PARTITION)
 
 
 def require_log_directory(path: str | os.PathLike[str]) -> None:
@@ -232,12 +240,13 @@ def require_directory(path: Path) -> None:
     raise UsageError(msg)
 
 
-def _require(path: str | os.PathLike[str], wanted: PathKind) -> None:
-    kind = path_kind(path)
+def _require(path: str | os.PathLike[str], wanted: PathKind) -> DirectoryEntries:
+    kind, entries = _kind_and_entries(path)
     if kind is not wanted:
         hint = _example(Path(path)) if kind is PathKind.LOG_DIRECTORY else ""
         msg = f"{printable(str(path))}: {kind.value}, not {wanted.value}{hint}"
         raise UsageError(msg)
+    return entries
 
 
 def _example(log_directory: Path) -> str:

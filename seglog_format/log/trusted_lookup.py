@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import FormatError, UnreadableError
+from seglog_format.log.entry_table import EntryTable
 from seglog_format.model import INT64_MAX, Frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.log.entry_table import OffsetRange
     from seglog_format.log.index_file import OffsetIndex, TimeIndex
     from seglog_format.model import Tail, TimestampOffset
+    from seglog_format.storage.byte_source import SourceFile
 
 
 class IndexedSegment(Protocol):
@@ -46,12 +49,17 @@ class IndexedSegment(Protocol):
             FormatError: no entry can start there.
         """
 
-    def ordered_frames(self, from_position: int = 0) -> Iterator[Frame]:
-        """Walk the entries undecoded as long as their offsets are possible.
+    @property
+    def source(self) -> SourceFile:
+        """The open `.log` file."""
 
-        Raises:
-            FormatError: while iterating: at an entry after which no other can be found, or with an impossible offset.
-        """
+    @property
+    def path(self) -> str:
+        """Path of the `.log` file."""
+
+    @property
+    def allowed(self) -> OffsetRange:
+        """Offsets that the segment can hold."""
 
 
 def trusted_position(segment: IndexedSegment, offset: int) -> int | None:
@@ -61,13 +69,12 @@ def trusted_position(segment: IndexedSegment, offset: int) -> int | None:
     """
     with suppress(UnreadableError):  # brokers cut indexes when they roll
         for position in _positions(segment.offset_index, offset):
-            try:
-                frames = _frames(segment, position, offset)
-                found = next((frame for frame in frames if frame.header.last_offset >= offset), None)
-            except FormatError:
-                continue
-            if found is not None and starts_at(found) <= offset:
-                return found.position
+            with suppress(FormatError):
+                table = _walked_from(segment, position, offset)
+                number = table.find(offset)
+                found = None if number is None else segment.frame_at(table.positions[number])
+                if isinstance(found, Frame) and starts_at(found) <= offset:
+                    return found.position
     return None
 
 
@@ -84,12 +91,10 @@ def trusted_next_offset(segment: IndexedSegment) -> int | None:
     """Return the first offset after the last whole entry of a segment; None in any doubt."""
     with suppress(UnreadableError):  # as above
         for position in _last_positions(segment.offset_index):
-            try:
-                found = max((frame.header.next_offset for frame in _frames(segment, position, INT64_MAX)), default=None)
-            except FormatError:
-                continue
-            if found is not None:
-                return found
+            with suppress(FormatError):
+                table = _walked_from(segment, position, INT64_MAX)
+                if table.positions:
+                    return table.next_offset
     return None
 
 
@@ -128,11 +133,23 @@ def _is_in_log(segment: IndexedSegment, noted: TimestampOffset) -> bool:
     return isinstance(found, Frame) and found.header.max_timestamp_ms == noted.timestamp_ms
 
 
-def _frames(segment: IndexedSegment, position: int, offset: int) -> Iterator[Frame]:
-    """Yield the entries from a position on, if an intact entry starts there, and not above an offset."""
+def _walked_from(segment: IndexedSegment, position: int, offset: int) -> EntryTable:
+    """Walk over headers up to an offset, from a position where an intact entry starts that is not above it.
+
+    Returns:
+        The entries from there on; none if no such entry starts there.
+
+    Raises:
+        FormatError: damage ends the walk before the offset.
+    """
+    table = EntryTable(segment.allowed)
     found = segment.frame_at(position) if position > 0 else None
     if isinstance(found, Frame) and segment.base_offset <= starts_at(found) <= offset and checksum_is_valid(found):
-        yield from segment.ordered_frames(position)
+        table.position = position
+        table.grow(segment.source, segment.path, offset)
+    if table.damage is not None:
+        raise table.damage
+    return table
 
 
 def starts_at(frame: Frame) -> int:

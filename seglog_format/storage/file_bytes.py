@@ -121,7 +121,7 @@ class FileBytes(Closing):
         if self._reader is None:
             msg = f"{self.path}: closed while it is read; read to the end before the partition is closed"
             raise UsageError(msg)
-        if stop - start <= WINDOW_SIZE and self._reader.is_hole(start, stop):
+        if FIRST_WINDOW < stop - start <= WINDOW_SIZE and self._reader.is_hole(start, stop):
             return memoryview(ZEROS)[: stop - start]
         data = self._reader.read(start, stop)
         if len(data) < end - start:

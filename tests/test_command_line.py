@@ -152,7 +152,7 @@ def ran(line: str, root: Path) -> str:
     [
         ("lookup my-topic-0 2026-11-21", "for a time: --timestamp"),
         ("find --from 2026-11-21 x my-topic-0", "for a time: --since; a time: --until"),
-        ("dump --to 2026-11-21 my-topic-0", "for the offset of a time: seglog lookup PATH --timestamp TIME"),
+        ("dump --to 2026-11-21 my-topic-0", "for a time: --since; a time: --until"),
         ("inspect --offset 2026-11-21 x.log", "for the offset of a time: seglog lookup PATH --timestamp TIME"),
         ("salvage --redact key-35 my-topic-0 -o new", "for a key: --redact-key"),
         (

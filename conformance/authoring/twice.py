@@ -19,7 +19,7 @@ from authoring.files import EPOCHS, PROPERTIES, RECOVERY_POINTS, TOPIC_ID, Parsi
 from authoring.messages import Msg, Wrapper
 from authoring.producers import LAST, States, assigned, batch, opened, sent
 from authoring.repairs import MARKS, POINTS, STARTS, Repairs, epochs, offsets, segment
-from authoring.segments import name_of, row
+from authoring.segments import row
 from authoring.written import Written, entry
 
 if TYPE_CHECKING:

@@ -205,6 +205,17 @@ def _rolls(family: Family) -> None:
         incoming={"firstOffset": str(INT32_MAX + 1), "lastOffset": str(INT32_MAX + 1)},
         base=INT32_MAX + 1,
     )
+    for base in (0, 100):
+        first = base + INT32_MAX
+        roll(
+            f"span-of-the-last-from-{base}",
+            "The first offset of the append fits into the index, and the last one does not: the segment is rolled.",
+            span,
+            "offset span",
+            active={"baseOffset": str(base), "nextOffset": str(base + 9)},
+            incoming={"firstOffset": str(first), "lastOffset": str(first + 1)},
+            base=first,
+        )
     order = must("SEG-ROL-001", "SEG-ROL-002", **flags)
     roll(
         "size-before-time",

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 from authoring.appends import ask_leader
 from authoring.batches import BASE_OFFSET, CONTROL, LAST_OFFSET_DELTA, TRANSACTIONAL, Batch, Rec, with_field
 from authoring.boundaries import listed
-from authoring.casefile import must, should
+from authoring.casefile import hexed, must, should
+from authoring.codecs import gzip
 from authoring.compaction_plans import THREE, plan_of
 from authoring.compaction_plans import segment as planned
 from authoring.control import control_key, empty, marker, marker_value
 from authoring.encodings import HOUR, INT32_MAX, NOW
-from authoring.files import PROPERTIES, TOPIC_ID, Parsing
-from authoring.messages import Msg
+from authoring.files import EPOCHS, PROPERTIES, RECOVERY_POINTS, TOPIC_ID, Parsing
+from authoring.messages import Msg, Wrapper
 from authoring.producers import LAST, States, assigned, batch, opened, sent
 from authoring.repairs import MARKS, POINTS, STARTS, Repairs, epochs, offsets, segment
 from authoring.segments import row
@@ -44,6 +45,8 @@ def twice(families: Mapping[str, Family]) -> None:
     _retention(families["decisions"])
     _plans(families["compaction-results"])
     _metadata(families["files"])
+    _checkpoints(families["files"])
+    _times(families["lookup"])
     _truncation(Repairs(families["recovery"]))
 
 
@@ -79,6 +82,11 @@ def _repeated(to: States) -> None:
         [batch(0, 0, 3, epoch=3)],
         sent(0, 3),
     )
+    hollow = empty(3, 0, attributes=CONTROL | TRANSACTIONAL, producer_id=9, producer_epoch=5)
+    log = [batch(0, 0, 3), hollow]
+    why = "A control batch that compaction has emptied changes nothing: its producer epoch does not count."
+    to.takes("behind-an-emptied-newer-marker", why, "SEG-CTL-007", log, sent(3))
+    to.repeats("again-behind-an-emptied-newer-marker", why, log, sent(0, 3), 2)
     log = [batch(0, 0, 3), batch(3, 3, 2)]
     for first in (1, LAST):
         to.refuses(f"new-epoch-{first}", "A new epoch begins at 0.", refused, log, sent(first, epoch=3))
@@ -182,6 +190,21 @@ def _leaders(family: Family) -> None:
     mixed = Msg(magic=1).encoded() + Msg(magic=0, offset=1).encoded()
     why = "A leader refuses messages of two magics in one append, in either order."
     refuses(name="two-magics-back", why=why, basis=old, content=mixed)
+    unnumbered = {"producer_id": 9, "producer_epoch": 0, "base_sequence": -1}
+    why = "A batch with a producer id has a sequence, also in a transaction, however many records it has."
+    for count in (1, 2):
+        parts = new(*(Rec() for _ in range(count)), attributes=TRANSACTIONAL, **unnumbered)
+        basis = must("SEG-APP-007", flags=POLICY)
+        refuses(name=f"transaction-without-sequence-{count}", why=why, basis=basis, content=parts)
+    old_clocks = replace(clocks, needs=("magic:1",))
+    for name, time in (("ahead", NOW + HOUR + 1), ("behind", NOW - 2 * HOUR - 1)):
+        late = Msg(offset=0, timestamp=time)
+        for kind, content in (
+            ("message", late),
+            ("wrapper", Wrapper(offset=0, inner=(late,), offsets=(0,), compress=gzip)),
+        ):
+            why = f"The timestamp of a {kind} of magic 1 is too far {name} of the clock, as that of a record."
+            refuses(name=f"{kind}-{name}-by-1", why=why, basis=old_clocks, content=content.encoded(), **limits)
     units = [Batch(base=40 + at, leader_epoch=epoch) for at, epoch in enumerate((2, 3, 3, 2))]
     Written(family).follows(
         "behind-two-of-a-later-epoch",
@@ -316,6 +339,12 @@ def _metadata(family: Family) -> None:
         ("behind-a-remark", "a remark is not continued", b"!a\\\ncluster.id=c\n", "c"),
         ("behind-another-remark", "a remark is not continued", b" # a\\\ncluster.id=c\n", "c"),
         ("behind-remarks", "a line may be a remark", b"!cluster.id=a\n \t#cluster.id=b\ncluster.id=c\n!", "c"),
+        ("behind-a-remark-with-half-an-escape", "a remark has no escapes", b"!\\u12\ncluster.id=c\n", "c"),
+        ("behind-another-with-half-an-escape", "a remark has no escapes", b"\t#\\u12\ncluster.id=c\n", "c"),
+        ("ends-in-white-space", "white space at the end of a value counts", b"cluster.id=c \t\n", "c \t"),
+        ("ends-in-a-form-feed", "white space at the end of a value counts", b"cluster.id = c\x0c\r\n", "c\x0c"),
+        ("of-a-tab", "an escape may be a tab, a form feed or a line end", b"cluster.id=a\\tb\\f\n", "a\tb\x0c"),
+        ("of-line-ends", "an escape may be a tab, a form feed or a line end", b"cluster.id=\\na\\r\\t\n", "\na\r\t"),
     ):
         found = {"version": 1, "clusterId": cluster, "nodeId": 7, "directoryId": None}
         properties.good(f"properties-{name}", f"{java}: {why}.", rule, b"version=1\nnode.id=7\n" + content, found)
@@ -327,6 +356,41 @@ def _metadata(family: Family) -> None:
         content = f"version=1\nbroker.id=3\ndirectory.id={TOPIC_ID}\n{kept}".encode()
         why = "Version 1 of `meta.properties` requires a cluster id and a node id, whatever else it has."
         properties.bad(f"properties-1-more-without-{name.replace('.', '-')}", why, rule, content)
+
+
+def _checkpoints(family: Family) -> None:
+    """Ask for lines and fields that end in other characters than brokers write, in both kinds of checkpoint."""
+    basis = must("SEG-CKP-006", since="0.8")
+    for kind, file, first, second, entries in (
+        ("", RECOVERY_POINTS, "t 1 2", "u 3 4", [["t", 1, "2"], ["u", 3, "4"]]),
+        ("epochs-", EPOCHS, "1 2", "3 4", [["1", "2"], ["3", "4"]]),
+    ):
+        files = Parsing(family, "checkpoint", file)
+        for name, why, between, end in (
+            ("of-tabs", "Any white space separates fields.", "\t", "\n"),
+            ("of-vertical-tabs", "Any white space separates fields.", "\x0b", "\n"),
+            ("of-form-feeds", "Any white space separates fields.", " \x0c", "\r\n"),
+            ("of-carriage-returns", "A carriage return alone ends a line.", " ", "\r"),
+            ("before-white-space", "White space may follow the last field of a line.", " ", " \t\n"),
+        ):
+            eol = end.lstrip(" \t")
+            rows = "".join(one.replace(" ", between) + end for one in (first, second))
+            found = {"version": 0, "entries": entries}
+            files.good(f"{kind}{name}", why, basis, f"0{eol}2{eol}{rows}".encode(), found)
+
+
+def _times(family: Family) -> None:
+    """Ask for the largest time of a closed segment, by its index."""
+    basis = must("SEG-LKP-008", needs=("trustIndexes",))
+    files: dict[str, bytes] = {}
+    for base, start in ((0, 1000), (6, 1500), (12, 2000)):
+        files |= segment(row(2, base=base, start=start), base)
+    for base, time in ((0, 1012), (6, 1512)):
+        request = {"files": hexed(files), "timestamp": str(time), "options": {"trustIndexes": True}}
+        why = "The time is the largest of a closed segment, the last entry of its time index: the record is in it."
+        expect = {"found": {"offset": str(base + 5), "timestamp": str(time)}}
+        family.add(f"time-of-the-end-of-{base}", "lookup", "valid", why, basis, request=request, expect=expect)
+        family.cases[-1]["untold"] = [f"found.{one}" for one in ("baseOffset", "entry", "position")]
 
 
 def _truncation(to: Repairs) -> None:

@@ -500,8 +500,7 @@ def prediction(logs: Path, case: Case, home: Home, said: list[dict[str, Any]]) -
         elif stored is not None:
             found["end"] = min(open_in(stored.path), default=log_end)
             is_forgotten = True  # the reader does not decide; a broker goes by the snapshot and the indexes
-        own_records = partition.records(isolation="read_committed", on_gap=lambda _gap: None)
-        records = delivered(partition) if is_forgotten else own_records
+        records = delivered(partition) if is_forgotten else committed(partition)
         end = found.get("end", log_end)
         found["records"], found["sha256"] = digest_of(_below(end, records, partition.log_start_offset, found))
     return found | {"files": files_of(path)}
@@ -526,6 +525,11 @@ def open_in(snapshot: Path) -> list[int]:
     """Return the first offset of each transaction that is open by a producer snapshot."""
     producers = decode_producer_snapshot(snapshot.read_bytes(), Location(str(snapshot))).producers
     return [each.current_txn_first_offset for each in producers if each.current_txn_first_offset >= 0]
+
+
+def committed(partition: Partition) -> Iterator[Record | Message]:
+    """Yield the committed records; damage that shows before the first one is raised with it."""
+    yield from partition.records(isolation="read_committed", on_gap=lambda _gap: None)
 
 
 def delivered(partition: Partition) -> Iterator[Record | Message]:

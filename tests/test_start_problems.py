@@ -131,13 +131,44 @@ def test_commands_name_what_a_broker_refuses(
         assert command == "verify" or problem.effect.value in said
 
 
-@each_of("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])
-def test_a_broker_gives_up_a_directory_without_these_checkpoints(name: str, tmp_path: Path) -> None:
-    """Brokers of 4.4.0 ended on such texts in the proof `start-predictions`; an empty file has no entries."""
-    for number, (text, is_read) in enumerate({"0\n1\n": False, "hello\n": False, "1\n0\n": False, "": True}.items()):
-        logs = made(tmp_path / str(number), lambda logs, text=text: (logs / name).write_text(text) and None)
-        found = [(each.effect, each.error.location.path) for each in start_problems(list_log_directory(logs))]
-        assert found == [(StartEffect.REFUSES, str(logs / name))] * (not is_read)
+STARTED: Final[dict[str, Any]] = json.loads(
+    (FIXTURES / "witnesses" / "started_directories.json").read_text(encoding="utf-8")
+)["brokers"]
+ROOT_FILES: Final = {
+    "recovery points": "recovery-point-offset-checkpoint",
+    "log start offsets": "log-start-offset-checkpoint",
+    "meta.properties": "meta.properties",
+}
+
+
+@each_of("kind", ROOT_FILES)
+def test_a_broker_ends_on_root_files_that_it_cannot_read(kind: str, tmp_path: Path) -> None:
+    """An empty checkpoint has no entries; the other texts were given to brokers."""
+    texts = {"": None} if kind != "meta.properties" else {}
+    texts |= {text: end for kinds in STARTED.values() for text, end in kinds[kind].items()}
+    for number, (text, end) in enumerate(texts.items()):
+        change = text.format(topic=PARTITION[:-2])
+        path = made(tmp_path / str(number), lambda _logs: None)
+        (path / ROOT_FILES[kind]).write_text(change, encoding="utf-8")
+        found = {(each.effect, each.error.location.path) for each in start_problems(list_log_directory(path))}
+        assert found == ({(StartEffect.REFUSES, str(path / ROOT_FILES[kind]))} if end else set())
+        (path / METADATA).rename(tmp_path / f"{number}-metadata")
+        effects = {each.effect for each in start_problems(list_log_directory(path))}
+        assert effects <= {StartEffect.GIVEN_UP}
+
+
+@each_of("release", STARTED)
+def test_directories_that_the_metadata_log_does_not_have_become_stray(release: str, tmp_path: Path) -> None:
+    for number, (given, is_stray) in enumerate(STARTED[release]["directory of no topic"].items()):
+        name = given.removesuffix(" with files").replace("p000", PARTITION[:-2])
+        logs = made(tmp_path / str(number), lambda _logs: None)
+        (logs / name).mkdir()
+        if given.endswith(" with files"):
+            shutil.copytree(logs / PARTITION, logs / name, dirs_exist_ok=True)
+        directory = LogDirectory(list_log_directory(logs))
+        said = [*starts.about_directory(directory), *starts.about_directories(Cluster(LogDirectories([directory])))]
+        found = [each.what.startswith(StartEffect.STRAY.value) for each in said if name in each.where.path]
+        assert (given, found) == (given, [True] if is_stray else [])
 
 
 PROPERTIES: Final[dict[str, Any]] = json.loads(

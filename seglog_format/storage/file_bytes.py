@@ -110,8 +110,6 @@ class FileBytes(Closing):
         known_end = found.start + len(found.data)
         if found.start <= position and end <= known_end:
             return found
-        if position >= self.size:
-            return Window(position, NOTHING)
         follows = found.start <= position <= known_end
         self._next_size = min(2 * self._next_size, WINDOW_SIZE) if follows else FIRST_WINDOW
         stop = min(max(position + self._next_size, end), self.size)
@@ -123,6 +121,8 @@ class FileBytes(Closing):
         if self._reader is None:
             msg = f"{self.path}: closed while it is read; read to the end before the partition is closed"
             raise UsageError(msg)
+        if start >= stop:  # an index may name a position beyond the end
+            return NOTHING
         if FIRST_WINDOW < stop - start <= WINDOW_SIZE and self._reader.is_hole(start, stop):
             return memoryview(ZEROS)[: stop - start]
         data = self._reader.read(start, stop)

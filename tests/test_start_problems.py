@@ -189,6 +189,7 @@ def test_meta_properties_end_a_start_where_they_end_that_of_a_node(release: str,
             paths = [tmp_path / f"{number}-{place}-{each}" for each in range(len(texts))]
             for path, given in zip(paths, texts, strict=True):
                 path.mkdir()
+                (path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
                 if given is not None:
                     (path / "meta.properties").write_text(given)
             (paths[0] / METADATA).mkdir()

@@ -69,7 +69,8 @@ def about_directories(cluster: Cluster) -> Iterator[Statement]:
     if any(map(has_kraft, listings)):
         for listing in listings:
             path = listing.path / "meta.properties"
-            if not os.path.lexists(path):
+            is_whole = bool(listing.root_files) or len(listings) > 1  # else it is a copy of partitions
+            if is_whole and not os.path.lexists(path):
                 what = "no broker starts with this log directory: it has no meta.properties"
                 step = typed("resurrect", *(each.path for each in listings), "-o", "NEW")
                 yield Statement(Kind.START, what, Location(str(path)), ("SEG-LDR-005",), (Hurt.BROKER,), step)

@@ -34,7 +34,7 @@ from proofs.kafka.oracle import CLUSTERS, Oracle, OracleError
 from proofs.kafka.served import digest_of
 from proofs.kafka.waiting import wait_for
 from seglog_format import BrokerGeneration, RecoveryOptions, open_partition, recover
-from seglog_format.codec.side_files import decode_producer_snapshot
+from seglog_format.codec.inside import decode_producer_snapshot
 from seglog_format.errors import Location, SeglogError
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ class Trials:
             self._start(home, left)
         self.left += len(left)
         for case in (case for case in together if case not in left):
-            self._judge(home, case, predicted[case])
+            self._compare(home, case, predicted[case])
         self.alone += [(home, case) for case in cases if case not in together]
         random.Random(self.seed).shuffle(self.alone)
 
@@ -334,7 +334,7 @@ class Trials:
                 if not is_known:
                     self._start(home, [case])
                     count -= 1
-                self._judge(home, case, predicted[case])
+                self._compare(home, case, predicted[case])
             else:
                 left.append((home, case))
         self.alone = left[::-1]
@@ -373,7 +373,7 @@ class Trials:
         for case in found:
             self.journal.note(home, case, errors or ["no exception"])
 
-    def _judge(self, home: Home, case: Case, predicted: dict[str, Any] | str) -> None:
+    def _compare(self, home: Home, case: Case, predicted: dict[str, Any] | str) -> None:
         """Compare a prediction, a text if no broker should start, with what a broker did: a list if it did not."""
         found = self.journal.found(home, case)
         if isinstance(found, list):

@@ -184,9 +184,9 @@ def test_meta_properties_end_a_start_where_they_end_that_of_a_node(release: str,
     neighbour = PROPERTIES["neighbour"]
     for number, (name, text) in enumerate(PROPERTIES["texts"].items()):
         answers = PROPERTIES["answers"][release]
-        for place, end in answers["version no number" if name == TRIMMED else name].items():
-            texts = {"only": (text,), "first": (text, neighbour), "second": (neighbour, text)}[place]
-            paths = [tmp_path / f"{number}-{place}-{each}" for each in range(len(texts))]
+        for way, end in answers["version no number" if name == TRIMMED else name].items():
+            texts = {"only": (text,), "first": (text, neighbour), "second": (neighbour, text)}[way]
+            paths = [tmp_path / f"{number}-{way}-{each}" for each in range(len(texts))]
             for path, given in zip(paths, texts, strict=True):
                 path.mkdir()
                 (path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
@@ -197,7 +197,7 @@ def test_meta_properties_end_a_start_where_they_end_that_of_a_node(release: str,
             said = [each for one in directories for each in starts.about_directory(one)]
             said += starts.about_directories(Cluster(LogDirectories(directories)))
             found = {each.what.startswith(StartEffect.GIVEN_UP.value) for each in said if each.kind is Kind.START}
-            assert (name, place, found) == (name, place, set() if end is None else {end == "given up"})
+            assert (name, way, found) == (name, way, set() if end is None else {end == "given up"})
 
 
 @pytest.mark.req("SEG-PDR-029")

@@ -1,4 +1,4 @@
-"""Names of this package for proofs and generators: messages in Kafka's own topics, one by one, and decompression.
+"""Names of this package for proofs and generators: messages in Kafka's own topics and files, one by one.
 
 `seglog_format.decode_batch` decodes whole entries, and ``seglog dump --decode`` shows the messages in them.
 """
@@ -14,12 +14,14 @@ from seglog_format.codec.coordinator_records import (
     newest_version,
 )
 from seglog_format.codec.protocol import decode_message, encode_message
+from seglog_format.codec.side_files import decode_producer_snapshot
 
 __all__ = [
     "decode_application_record",
     "decode_control_record",
     "decode_message",
     "decode_metadata_record",
+    "decode_producer_snapshot",
     "decompress",
     "encode_message",
     "encode_metadata_record",

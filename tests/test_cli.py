@@ -535,9 +535,16 @@ def test_lookup_with_trusted_indexes_answers_the_same(cli: Seglog, segments: Pat
 def test_lookup_with_trusted_indexes_proves_nothing(
     cli: Seglog, segments: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(EntryTable, "grow", None)  # the walk from the start of a segment
+    starts, grow = list[int](), EntryTable.grow
+
+    def noted(table: EntryTable, *words: Any) -> None:  # noqa: ANN401 - as they are
+        starts.append(table.position)
+        grow(table, *words)
+
+    monkeypatch.setattr(EntryTable, "grow", noted)
     *steps, answer = cli.lines("lookup", "--explain", "--trust-indexes", segments, 140)
     assert answer["found"]
+    assert {*starts} == {5155}, "the walk does not begin at the start of the segment"
     assert [step["step"] for step in steps[:4]] == ["files", "index", "trust", "walk"]
     assert "trusted, not proven" in steps[2]["text"]
 

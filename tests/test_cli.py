@@ -214,10 +214,11 @@ def test_closed_pipe_is_quiet(tmp_path: Path) -> None:
         assert process.wait() == 141
 
 
-def test_pipe_closed_before_the_first_byte_is_quiet(log: Path) -> None:
+@pytest.mark.parametrize("command", ["dump", "inspect", "ls"])
+def test_pipe_closed_before_the_first_byte_is_quiet(command: str, log: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    found = subprocess.run([*SEGLOG, "dump", str(log)], stdout=writing, stderr=subprocess.PIPE, check=False)
+    found = subprocess.run([*SEGLOG, command, str(log)], stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (found.returncode, found.stderr) == (141, b"")
 

@@ -110,10 +110,18 @@ def print_inspection(inspection: Inspection, depth: int | None = None) -> None:
         console.print(Text(printable(inspection.remark), style="dim"))
 
 
+class PlainConsole(Console):
+    """A console that leaves a closed pipe to `main`, as all other commands do."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error again; rich would end the process with 1."""
+        raise  # noqa: PLE0704 - it is called while the error is handled
+
+
 def make_console() -> Console:
     """Return standard output as a console; colours on a terminal only, unless the environment says otherwise."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_OF_FILES
-    return Console(file=sys.stdout, highlight=False, width=width, soft_wrap=False)
+    return PlainConsole(file=sys.stdout, highlight=False, width=width, soft_wrap=False)
 
 
 def print_block(console: Console, block: Block, depth: int | None = None) -> None:

@@ -118,7 +118,8 @@ def test_a_query_killed_anywhere_delivers_every_record_once(seed: int, tmp_path:
             closed = sorted(directory.glob("*.log"))[:-1]
             for log, later in itertools.pairwise([*closed, max(directory.glob("*.log"))]):
                 if int(later.stem) <= start[ORDERS]:
-                    log.unlink()
+                    for file in directory.glob(f"{log.stem}.*"):
+                        file.unlink()
                     deleted += 1
     while (end := of.next(start, of.latest())) != start:
         sink.append(step(of, start, end))

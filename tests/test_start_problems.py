@@ -196,6 +196,7 @@ def test_meta_properties_end_a_start_where_they_end_that_of_a_node(release: str,
             directories = [LogDirectory(list_log_directory(path)) for path in paths]
             said = [each for one in directories for each in starts.about_directory(one)]
             said += starts.about_directories(Cluster(LogDirectories(directories)))
+            assert len({(each.what, each.where) for each in said}) == len(said), "a statement is made twice"
             found = {each.what.startswith(StartEffect.GIVEN_UP.value) for each in said if each.kind is Kind.START}
             assert (name, way, found) == (name, way, set() if end is None else {end == "given up"})
 

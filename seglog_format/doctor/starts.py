@@ -25,7 +25,7 @@ from seglog_format.recovery.start_problems import (
     directory_number,
     has_kraft,
     has_metadata,
-    properties_problems,
+    missing_ids,
     start_problems,
 )
 from seglog_format.storage.files import Replace
@@ -75,8 +75,7 @@ def about_directories(cluster: Cluster) -> Iterator[Statement]:
                 step = typed("resurrect", *(each.path for each in listings), "-o", "NEW")
                 yield Statement(Kind.START, what, Location(str(path)), ("SEG-LDR-005",), (Hurt.BROKER,), step)
             elif not has_metadata(listing):  # else its own examination says so
-                for problem in properties_problems(listing, is_kraft=True):
-                    yield _of_problem(problem, listing.path)
+                yield from (_of_problem(each, listing.path) for each in missing_ids(listing))
     yield from _of_ids_twice(cluster)
     yield from _of_other_topics(cluster)
 

@@ -74,7 +74,8 @@ def start_problems(listing: LogDirectoryListing) -> Iterator[StartProblem]:
         error = _unreadable(listing.path / kind.value, decode)
         if error is not None:
             yield StartProblem(error, _given_up(listing))
-    yield from properties_problems(listing, is_kraft=has_metadata(listing))
+    yield from missing_ids(listing) if has_metadata(listing) else ()
+    yield from _directory_id_problem(listing)
     yield from (StartProblem(misnamed, StartEffect.REFUSES) for misnamed in listing.misnamed)
     for directory in without_topic_ids(listing):
         yield StartProblem(without_topic_id(directory), StartEffect.STRAY)
@@ -86,26 +87,24 @@ def start_problems(listing: LogDirectoryListing) -> Iterator[StartProblem]:
                 yield StartProblem(error, StartEffect.REFUSES)
 
 
-def properties_problems(listing: LogDirectoryListing, *, is_kraft: bool) -> Iterator[StartProblem]:
-    """Yield what a node does not accept in a `meta.properties` that it can read (SEG-LDR-005).
-
-    Args:
-        listing: of the log directory.
-        is_kraft: whether its cluster is one of KRaft, where the file has to have both ids.
-    """
-    path, properties = listing.path / FileKind.META_PROPERTIES.value, meta_properties_of(listing.path)
-    if properties is None:
-        return
-    ids = {"node.id": properties.node_id, "cluster.id": properties.cluster_id}
-    for name in (name for name, value in ids.items() if is_kraft and value is None):
-        where = Location(str(path), field=name)
+def missing_ids(listing: LogDirectoryListing) -> Iterator[StartProblem]:
+    """Yield what a node of KRaft misses in a `meta.properties` that it can read (SEG-LDR-005)."""
+    properties = meta_properties_of(listing.path)
+    ids = {} if properties is None else {"node.id": properties.node_id, "cluster.id": properties.cluster_id}
+    for name in (name for name, value in ids.items() if value is None):
+        where = Location(str(listing.path / FileKind.META_PROPERTIES.value), field=name)
         error = FormatError(where, "SEG-LDR-005", expected="an id in KRaft", found="none")
         yield StartProblem(error, StartEffect.REFUSES)
-    if properties.directory_id is not None:
-        number, where = directory_number(properties.directory_id), Location(str(path), field="directory.id")
-        if number is None or number < RESERVED_DIRECTORY_IDS:
-            error = FormatError(where, "SEG-LDR-005", expected="a UUID of its own", found=properties.directory_id)
-            yield StartProblem(error, _given_up(listing) if number is None else StartEffect.REFUSES)
+
+
+def _directory_id_problem(listing: LogDirectoryListing) -> Iterator[StartProblem]:
+    """Yield a `directory.id` that a node does not accept (SEG-LDR-005)."""
+    properties = meta_properties_of(listing.path)
+    text = None if properties is None else properties.directory_id
+    if text is not None and ((number := directory_number(text)) is None or number < RESERVED_DIRECTORY_IDS):
+        where = Location(str(listing.path / FileKind.META_PROPERTIES.value), field="directory.id")
+        error = FormatError(where, "SEG-LDR-005", expected="a UUID of its own", found=text)
+        yield StartProblem(error, _given_up(listing) if number is None else StartEffect.REFUSES)
 
 
 def directory_number(text: str) -> int | None:

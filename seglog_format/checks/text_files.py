@@ -137,8 +137,9 @@ def one_entry_for_a_partition(checkpoint: PartitionOffsets) -> Iterator[Problem]
 @checks("SEG-CKP-012")
 def not_above_log_end(subject: OffsetsAndLogs) -> Iterator[Problem]:
     """Report an offset above the log end offset; brokers lower it to the log end offset."""
-    counted = {(entry.topic, entry.partition): index for index, entry in enumerate(subject.checkpoint.entries)}
-    for index, entry in ((index, subject.checkpoint.entries[index]) for index in sorted(counted.values())):
+    counted = {(each.topic, each.partition): number for number, each in enumerate(subject.checkpoint.entries)}
+    for index in sorted(counted.values()):  # of several lines of a partition, the last counts
+        entry = subject.checkpoint.entries[index]
         end = subject.log_end_offsets.get((entry.topic, entry.partition))
         if end is not None and entry.offset > end:
             expected = f"at most {end}, the log end offset of {printable(entry.topic)}-{entry.partition}"

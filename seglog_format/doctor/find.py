@@ -81,9 +81,8 @@ def found_in(
         frames = WantedEntries(source, content, options)
         try:
             while True:
-                if options.from_offset is options.to_offset is None and (
-                    passed := _passed_over(content, frames, wanted.pattern)
-                ):
+                has_offsets = options.from_offset is not None or options.to_offset is not None
+                if not has_offsets and (passed := _passed_over(content, frames, wanted.pattern)):
                     frames.position, frames.reached = passed
                     yield frames.reached
                 frame = next(iter(frames), None)

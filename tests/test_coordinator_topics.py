@@ -320,3 +320,34 @@ def test_topic_of_the_metadata_that_no_broker_creates_is_left_out(name: str, tmp
     plan.apply()
     assert not [path for path in (tmp_path / "node").iterdir() if path.name.startswith("or")]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["node", "old"]
+
+
+# -- groups of Kafka Streams -------------------------------------------------------------------------------------------
+
+
+def test_streams_groups_are_what_the_broker_said_of_them(tmp_path: Path) -> None:
+    cluster = open_cluster(left_by("streams-4.4.0", tmp_path))
+    groups, topics = cluster.coordinators.groups, cluster.image().topics.values()
+    answers = said("streams-4.4.0")["groups"]
+    assert groups.keys() == answers.keys()
+    for name, answer in answers.items():
+        group = groups[name]
+        assert group.type == "streams"
+        assert (str(group.epoch), str(len(group.members))) == (answer["left"]["groupEpoch"], answer["left"]["members"])
+        positions = {f"{topic}-{number}": found.offset for (topic, number), found in group.offsets.items()}
+        assert positions == answer["positions"]
+    own = {text.strip("[]") for answer in answers.values() for _, *sets in answer["subtopologies"] for text in sets}
+    assert own - {""} <= {topic.name for topic in topics}
+
+
+def test_streams_group_has_its_member_until_the_records_that_remove_it(tmp_path: Path) -> None:
+    logs = left_by("streams-4.4.0", tmp_path)
+    for name, partitions in said("streams-4.4.0")["storedIn"].items():
+        (number,) = partitions
+        log = logs / f"__consumer_offsets-{number}" / f"{0:020}.log"
+        with open_partition(log.parent) as partition:
+            *_, last = partition.batches()
+        log.write_bytes(log.read_bytes()[: -last.header.size_in_bytes])
+        group = open_cluster(logs).coordinators.groups[name]
+        running = said("streams-4.4.0")["groups"][name]["running"]
+        assert (str(group.epoch), str(len(group.members))) == (running["groupEpoch"], running["members"])

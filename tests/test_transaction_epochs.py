@@ -26,7 +26,7 @@ WITNESS = json.loads((FIXTURES / "witnesses" / "transaction_epochs.json").read_t
 BROKERS: Final[dict[str, Any]] = WITNESS["brokers"]
 BATCH = re.compile(r"producerId: (-?\d+) producerEpoch: (-?\d+) .* isTransactional: (\w+) isControl: (\w+)")
 LOG = f"{0:020}.log"
-END = 76
+END = 85
 
 SAME, NEXT = [0, 0, 0], [1, 1, 1]
 STEPS = {
@@ -34,11 +34,13 @@ STEPS = {
         "kafka-clients 3.9.1": (SAME, [0, 1], [1, 0], [0, 1], [0]),
         "kafka-clients 4.4.0": (SAME, [0, 1], [1, 0], [0, 1], [0]),
         "librdkafka 2.16.0": (SAME,),
+        "kafka-python 3.0.12": (SAME,),
     },
     "4.4.0": {
         "kafka-clients 3.9.1": (SAME, [0, 1], [1, 0], [0, 1], [0]),
         "kafka-clients 4.4.0": (NEXT, [1, 1], [1, 1], [1, 1], [1]),
         "librdkafka 2.16.0": (SAME,),
+        "kafka-python 3.0.12": (SAME,),
     },
 }
 """By broker and client: how much greater the epoch of each marker is than that of the data before it."""

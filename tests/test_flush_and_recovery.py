@@ -23,9 +23,11 @@ from helpers.made_logs import (
 )
 from helpers.messages import message
 from helpers.planned import only_plan
-from helpers.support import authentic, authentic_expected, authentic_names
+from helpers.support import FIXTURES, authentic, authentic_expected, authentic_names
 from helpers.walking import each_of
 
+from proofs.unpacking import unpack_archive
+from seglog_format import recover, verify
 from seglog_format.log.listing import list_partition
 from seglog_format.recovery.plan import plan_for_partition, plan_recovery
 from seglog_format.recovery.segment_scan import scan_segment
@@ -102,6 +104,25 @@ def test_a_full_scan_finds_the_same_or_more(name: str) -> None:
     assert (cut.base_offset, cut.position, full.log_end_offset, full.dropped) == FULL_SCAN_CUTS[name]
     assert cut.requirements == ("SEG-RCV-003", "SEG-BAT-003")
     assert not found.plan.changes_log
+
+
+@pytest.mark.req("SEG-RCV-001", "SEG-RCV-025", "SEG-RCV-027")
+@pytest.mark.parametrize("end", ["killed", "half"])
+@pytest.mark.parametrize("version", ["3.9.1", "4.4.0"])
+def test_log_of_a_broker_that_was_killed_while_it_recovered(version: str, end: str, tmp_path: Path) -> None:
+    """The broker had removed half of the snapshots, and had written half of the indexes again."""
+    unpack_archive(FIXTURES / "half-recovered" / f"{version}.tar.xz", tmp_path)
+    directory, right = tmp_path / end / "orders-0", tmp_path / "recovered" / "orders-0"
+    assert not any(finding.is_failure for finding in verify(directory.parent))
+    recover(directory).apply()
+    files, expected = ({path.name: path.read_bytes() for path in each.iterdir()} for each in (directory, right))
+    for kind in (".log", ".index", ".timeindex", ".txnindex"):
+        assert {name: files[name] for name in files if name.endswith(kind)} == {
+            name: expected[name] for name in expected if name.endswith(kind)
+        }
+    snapshots = {name for name in files if name.endswith(".snapshot")}
+    assert {name: files[name] for name in snapshots} == {name: expected[name] for name in snapshots}
+    assert len(snapshots) == 19 if end == "killed" else 0 < len(snapshots) < 19
 
 
 @pytest.mark.req("SEG-RCV-001")

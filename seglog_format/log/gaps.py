@@ -504,73 +504,18 @@ def watch_over(listing: PartitionListing) -> GapWatch:
     return GapWatch(listing, log_start_offset=start, checkpointed_end=greatest(reached.values()))
 
 
-class Watched:
-    """The part of a partition that reports gaps to its readers."""
-
-    listing: PartitionListing
-    segments: Sequence[LogSegment]
-    _checkpointed_end: int
-    _log_start_checkpoint: int
-
-    def _watched(self, on_gap: OnGap | None, *, is_from_start: bool, on_corrupt: OnCorrupt | None = None) -> AtBorder:
-        """Return the function that a reader calls at borders between segments.
-
-        If reading begins at the log start offset, offsets missing before the first segment are reported at once.
-
-        Args:
-            on_gap: called with each gap; by default a Python warning is raised.
-            is_from_start: whether reading begins at the log start offset.
-            on_corrupt: called before `on_gap` with the damage that explains a gap, if damage does.
-        """
-        callback = warn_of_gap if on_gap is None else on_gap
-        if on_corrupt is not None:
-            callback = partial(_report_both, on_corrupt, callback)
-        if is_from_start:
-            self._gap_watch.at_start(callback)
-            start, last = self._log_start_checkpoint, self.listing.base_offsets[-1:]
-            if last and start > last[0] and start > self.segments[-1].next_offset:  # reading begins above all records
-                self._gap_watch.at_border(callback, last[0], last[0], None)
-        return partial(self._gap_watch.at_border, callback)
-
-    @cached_property
-    def tiered_offsets(self) -> MissingOffsets | None:
-        """The offsets that are only in a remote store, and cannot be read here; None without any (SEG-PDR-028)."""
-        gap = tiered_gap(self.listing, self._log_start_checkpoint)
-        return None if gap is None else gap.missing
-
-    @cached_property
-    def missing_offsets(self) -> tuple[Gap, ...]:
-        """What is missing before the first segment and after the last one; not what is in a remote store."""
-        last = {base: base for base in self.listing.base_offsets[-1:]}
-        return tuple(gap for gap in self._gap_watch.gaps(last) if gap.is_loss)
-
-    def lost_before(self, base_offset: int, reached: int) -> Gap | None:
-        """Return what is lost before a segment, as `GapWatch.lost_before` does."""
-        return self._gap_watch.lost_before(base_offset, reached)
-
-    @property
-    def _tiered_text(self) -> str:
-        """The text that errors about an offset append, to name the offsets that are only in a remote store."""
-        tiered = self.tiered_offsets
-        return "" if tiered is None else f"; {tiered.first_offset} to {tiered.next_offset - 1} are not here: tiered"
-
-    def _warn_of_tiered(self) -> None:
-        gap = tiered_gap(self.listing, self._log_start_checkpoint)
-        if gap is not None:
-            warn_of_gap(gap)
-
-    @cached_property
-    def _gap_watch(self) -> GapWatch:
-        start, end = self._log_start_checkpoint, self._checkpointed_end
-        return GapWatch(self.listing, log_start_offset=start, checkpointed_end=end)
-
-
 def _unreadable(end: SegmentEnd) -> Gap | None:
     """Return a gap after a last segment that holds bytes, but no readable entry; None for any other segment."""
     base = end.files.base_offset
     if not end.has_tail or end.is_zeros or end.next_offset > base:
         return None
     return Gap(base, base, GapKind.UNREADABLE, str(end.files.log))
+
+
+def reporting(on_gap: OnGap | None, on_corrupt: OnCorrupt | None) -> OnGap:
+    """Return what to call with a gap: a warning by default, and `on_corrupt` first with the damage that explains it."""
+    callback = warn_of_gap if on_gap is None else on_gap
+    return callback if on_corrupt is None else partial(_report_both, on_corrupt, callback)
 
 
 def _report_both(on_corrupt: OnCorrupt, on_gap: OnGap, gap: Gap) -> None:

@@ -5,25 +5,24 @@ from __future__ import annotations
 from copy import copy as copied
 from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.arguments import Closing, require_offset, require_offsets
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.engine import columnar
 from seglog_format.engine.choice import COLUMNAR_SIZE, Engine, engine_for
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.log.entry_table import is_within
-from seglog_format.log.gaps import Watched
+from seglog_format.log.gaps import GapWatch, reporting, tiered_gap, warn_of_gap
 from seglog_format.log.listing import PartitionListing, greatest, list_partition, reached_offsets
 from seglog_format.log.path_kind import require_partition, size_from
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
 from seglog_format.log.scanning import (
-    Scannable,
-    ScannedLog,
+    DEFAULT_BATCH_ROWS,
+    DEFAULT_COLUMNS,
     ScanOptions,
     find_entry,
-    request_of,
-    sources_of,
+    record_lists,
+    scan_log,
     storage_for,
 )
 from seglog_format.log.segment import LogSegment, OpenSegments
@@ -37,308 +36,36 @@ from seglog_format.log.timestamps import (
 )
 from seglog_format.log.transactions import scan_transactions
 from seglog_format.log.trusted_lookup import trusted_next_offset
-from seglog_format.model import GREATEST_OFFSET, INT64_MAX, NO_TIMESTAMP, TimestampOffset
+from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
     import re
-    from collections.abc import Collection, Generator, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
+
     from seglog_format.engine.choice import Choice
-    from seglog_format.log.gaps import AtBorder, OnGap
+    from seglog_format.errors import FormatError, UndecodedRecordError
+    from seglog_format.log.gaps import AtBorder, Gap, OnCorrupt, OnGap
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.scanning import EntryPosition
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import AbortedTxn
+    from seglog_format.model import AbortedTxn, MissingOffsets
     from seglog_format.record_model import Message, Record, RecordBatch
+    from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.log_storage import LogStorage
-
-
-# -- delivery of records as objects, by the engine that is chosen for it (chapter 60) ----------------------------------
-
-
-class DeliveredLog(ScannedLog, Protocol):
-    """The attributes of a partition that delivering records needs."""
-
-    trust_indexes: bool
-    _is_known: bool
-
-    @property
-    def _reference_reader(self) -> LogReader: ...
-
-    def engine_for(
-        self, from_offset: int | None = None, to_offset: int | None = None, *, engine: Engine = Engine.AUTO
-    ) -> Choice:
-        """Return the engine that `records` uses, and why."""
-
-    def _find_entry(self, offset: int) -> EntryPosition | None: ...
-
-    def _following(self, start: int, to_offset: int | None, on_gap: OnGap | None) -> Iterator[Record | Message]: ...
-
-    def _deliver(
-        self,
-        offsets: tuple[int, int],
-        transactions: Transactions | None,
-        entry: EntryPosition | None,
-        choice: Choice,
-        at_border: AtBorder,
-    ) -> Iterator[Iterable[Record | Message]]: ...
-
-
-class DeliversRecords:
-    """The part of `Partition` that delivers record objects."""
-
-    def records(  # noqa: PLR0913 - the options of a read
-        self: DeliveredLog,
-        from_offset: int | None = None,
-        to_offset: int | None = None,
-        *,
-        from_timestamp_ms: int | None = None,
-        to_timestamp_ms: int | None = None,
-        isolation: Isolation = READ_UNCOMMITTED,
-        on_gap: OnGap | None = None,
-        engine: Engine = Engine.AUTO,
-    ) -> Iterator[Record | Message]:
-        """Deliver records in offset order, without control records.
-
-        Args:
-            from_offset: first offset wanted; the log start offset by default.
-            to_offset: end of the range, exclusive; by default the end of the log. It may be above the log end offset.
-            from_timestamp_ms: leave out records that are older. Of the entries before the first that may hold another,
-                by its header, only headers are read.
-            to_timestamp_ms: leave out records of this time and newer ones. It does not end the reading, since
-                timestamps may fall.
-            isolation: ``read_uncommitted``, or ``read_committed``: up to the last stable offset, and without the
-                records of aborted transactions (SEG-LKP-011, SEG-LKP-012).
-            on_gap: called with offsets that are missing before the first segment, between two segments, or below the
-                high watermark (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` reports
-                them. Reading continues. In a log that is known to be compacted, no gaps are reported (SEG-PDR-023).
-            engine: the engine that reads; the records do not depend on it. See `engine_for`. By default the columnar
-                engine is loaded only for records after the first batch: a lookup of one record does not wait for it.
-                With `Engine.COLUMNAR` it also finds the first entry.
-
-        Raises:
-            OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
-            UsageError: an offset that is no integer, an unknown isolation level, an engine that is not installed, or,
-                while iterating, a partition that was closed.
-            FormatError: while iterating: at the first entry that is damaged or refused, after everything before it
-                was delivered (SEG-LKP-014).
-        """
-        require_offsets(from_offset=from_offset, to_offset=to_offset)
-        transactions = self._transactions_for(isolation)
-        start = self.log_start_offset if from_offset is None else from_offset
-        end = INT64_MAX if to_offset is None else to_offset
-        has_times = from_timestamp_ms is not None or to_timestamp_ms is not None
-        if engine is Engine.AUTO and transactions is None and from_offset is not None and not has_times:
-            first = self._reader.known_record(start) if self.log_start_offset <= start < end else None
-            if first is not None:
-                return chain((first,), self._following(start + 1, to_offset, on_gap))
-        entry = self._find_entry(start) if engine is Engine.COLUMNAR and not has_times else None
-        if entry is None:
-            self._check_range(start)
-        self._is_known = True
-        at_border = self._watched(on_gap, is_from_start=from_offset is None)
-        if from_timestamp_ms is not None:
-            start = start_not_older(self._reader, start, from_timestamp_ms, at_border)
-        choice = self.engine_for(start, to_offset, engine=engine)
-        found = chain.from_iterable(self._deliver((start, end), transactions, entry, choice, at_border))
-        return (
-            (one for one in found if is_within(one.timestamp_ms, from_timestamp_ms, to_timestamp_ms))
-            if has_times
-            else found
-        )
-
-    def find(
-        self: DeliveredLog,
-        pattern: str | bytes | re.Pattern[bytes],
-        *,
-        fields: Collection[str] = ("key", "value", "header"),
-        from_offset: int | None = None,
-        to_offset: int | None = None,
-        since_ms: int | None = None,
-        until_ms: int | None = None,
-    ) -> Iterator[Record | Message]:
-        """Yield the records that hold a text, in offset order, also those of aborted transactions.
-
-        A batch is decoded only if its bytes, decompressed, hold the text; its checksum is verified in any case. A
-        `MissingOffsetsWarning` reports missing offsets, as by `records`.
-
-        Args:
-            pattern: a text, bytes, or an expression for bytes; a field that is null holds none of them.
-            fields: where it is searched: ``key``, ``value``, ``header`` for keys and values of headers.
-            from_offset: first offset to search; the log start offset by default.
-            to_offset: end of the range, exclusive; by default the end of the log.
-            since_ms: the least timestamp of a record, in milliseconds since 1970.
-            until_ms: the timestamp that a record is older than.
-
-        Raises:
-            OffsetOutOfRangeError: as for `records`.
-            UsageError: an offset that is no integer, or an unknown field.
-            FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
-
-        Examples:
-            >>> from seglog_format import open_partition
-            >>> with open_partition("demo/kafka-4.3.0/segs-0") as partition:
-            ...     [record.offset for record in partition.find("key-23", fields=["key"], from_offset=200)]
-            [249, 300, 445]
-        """
-        require_offsets(from_offset=from_offset, to_offset=to_offset)
-        start = self.log_start_offset if from_offset is None else from_offset
-        self._check_range(start)
-        from seglog_format.log.search import FIELDS, Wanted  # noqa: PLC0415 - for searches alone
-
-        if unknown := sorted(set(fields).difference(FIELDS)):
-            msg = f"a field is one of {', '.join(FIELDS)}, not {unknown[0]!r}"
-            raise UsageError(msg)
-        data = pattern.encode() if isinstance(pattern, str) else pattern
-        wanted = Wanted(pattern=data, fields=tuple(fields), since_ms=since_ms, until_ms=until_ms)
-        at_border = self._watched(None, is_from_start=from_offset is None)
-        if since_ms is not None:
-            start = start_not_older(self._reader, start, since_ms, at_border)
-        return self._reader.found(wanted, start, INT64_MAX if to_offset is None else to_offset, at_border)
-
-    def _following(
-        self: DeliveredLog, start: int, to_offset: int | None, on_gap: OnGap | None
-    ) -> Iterator[Record | Message]:
-        """Deliver the records after one that was looked up; the engine is chosen when they are wanted."""
-        choice, at_border = self.engine_for(start, to_offset), self._watched(on_gap, is_from_start=False)
-        end = INT64_MAX if to_offset is None else to_offset
-        yield from chain.from_iterable(self._deliver((start, end), None, None, choice, at_border))
-
-    def engine_for(
-        self: DeliveredLog,
-        from_offset: int | None = None,
-        to_offset: int | None = None,
-        *,
-        engine: Engine = Engine.AUTO,
-    ) -> Choice:
-        """Return the engine that `records` uses, and why.
-
-        The choice depends on the number of bytes to read, which is estimated from offset indexes.
-
-        Args:
-            from_offset: as for `records`.
-            to_offset: as for `records`.
-            engine: as for `records`.
-
-        Raises:
-            UsageError: the engine is not installed.
-        """
-        start = self.log_start_offset if from_offset is None else from_offset
-        end = INT64_MAX if to_offset is None else to_offset
-        return engine_for(engine, size_from(self._reader, start, COLUMNAR_SIZE, end) if engine is Engine.AUTO else 0)
-
-    def _find_entry(self: DeliveredLog, offset: int) -> EntryPosition | None:
-        """Return the entry of an offset, found by the columnar engine; None if another way to find it is used."""
-        if self._is_known or self.trust_indexes or offset < self.log_start_offset:
-            return None
-        return find_entry(self._reader, offset)
-
-    def _deliver(
-        self: DeliveredLog,
-        offsets: tuple[int, int],
-        transactions: Transactions | None,
-        entry: EntryPosition | None,
-        choice: Choice,
-        at_border: AtBorder,
-    ) -> Iterator[Iterable[Record | Message]]:
-        start, end = offsets
-        decided = end if transactions is None else min(end, transactions.last_stable_offset)
-        if choice.engine is Engine.REFERENCE:
-            yield self._reference_reader.records(start, decided, transactions, at_border)
-        else:
-            yield from record_lists(
-                self._reader, (start, decided), transactions, self._limit, entry, choice=choice, at_border=at_border
-            )
-        if transactions is not None:
-            self._raise_undecided(end - 1, transactions)
-
-
-def record_lists(  # noqa: PLR0913 - all that the result depends on
-    reader: LogReader,
-    offsets: tuple[int, int],
-    transactions: Transactions | None,
-    limit: int,
-    entry: EntryPosition | None,
-    *,
-    choice: Choice,
-    at_border: AtBorder | None = None,
-) -> Iterator[Iterable[Record | Message]]:
-    """Read the records of a range of offsets, as lists.
-
-    If the columnar engine is chosen by the size, the plain decoders read up to the end of the first batch that has a
-    record to deliver.
-
-    Args:
-        reader: of the log.
-        offsets: from the first inclusive to the second exclusive.
-        transactions: leave out the records that are aborted according to these.
-        limit: maximum bytes that one entry may decompress to.
-        entry: the first entry, if it is known.
-        choice: of the engine.
-        at_border: called at borders between segments; see `Borders`.
-
-    Raises:
-        FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
-    """
-    start, end = offsets
-    if choice.is_columnar and not choice.is_asked_for:
-        start = yield from _first_batch(reader, (start, end), transactions, at_border)
-    if start >= end:
-        return
-    lists = None
-    if choice.is_columnar:
-        lists = _columnar_lists(reader, (start, end), transactions, limit, entry, at_border)
-    yield from (reader.records(start, end, transactions, at_border),) if lists is None else lists
-
-
-def _first_batch(
-    reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, at_border: AtBorder | None
-) -> Generator[Iterable[Record | Message], None, int]:
-    """Deliver the first batch that has a record in a range of offsets; return the offset to resume from.
-
-    Raises:
-        FormatError: while iterating: as for `LogReader.records`.
-    """
-    start, end = offsets
-    for batch in reader.batches_to_deliver(start, end, at_border):
-        records = delivered(batch, start, end, transactions)
-        start = max(start, batch.next_offset)
-        if (first := next(records, None)) is not None:
-            yield chain((first,), records)
-            if start <= GREATEST_OFFSET:  # else no range of offsets is left, but there may be damage to report
-                return start
-    return end
-
-
-def _columnar_lists(
-    reader: LogReader,
-    offsets: tuple[int, int],
-    transactions: Transactions | None,
-    limit: int,
-    entry: EntryPosition | None,
-    at_border: AtBorder | None,
-) -> Iterator[list[Record | Message]] | None:
-    """Read by the columnar engine; None if it cannot create objects of this Python interpreter."""
-    batch_rows = columnar.object_rows()
-    if batch_rows is None:
-        return None
-    options = ScanOptions(entry=entry, at_border=at_border, batch_rows=batch_rows)
-    request = request_of(offsets, transactions, options, limit)
-    return columnar.record_lists(sources_of(reader, offsets, transactions, options), request)
-
-
-# -- reading of a partition directory ----------------------------------------------------------------------------------
+    from seglog_format.values.decoder import Decoder
 
 
 DEFAULT_MAX_BYTES: Final = 1 << 20
 """Default maximum size of one read, as a consumer's default for one partition."""
 
 
-class Partition(DeliversRecords, Scannable, Watched, Closing):
+class Partition(Closing):
     """A partition directory. A context manager; use `open_partition` to get one.
 
     The directory is listed when the partition is opened; files are opened at first use, and only a few segments
@@ -385,7 +112,6 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         self._opened = OpenSegments()
         self.segments = self._segments(listing.storage)
         self._reader = LogReader(self.segments, trust_indexes=trust_indexes)
-        self._is_known = False
 
     @cached_property
     def _reference_reader(self) -> LogReader:
@@ -448,6 +174,270 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             msg = f"{self.path}: no segment can hold offset {offset}"
             raise OffsetOutOfRangeError(msg)
         return self.segments[number]
+
+    def records(  # noqa: PLR0913 - the options of a read
+        self,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        *,
+        from_timestamp_ms: int | None = None,
+        to_timestamp_ms: int | None = None,
+        isolation: Isolation = READ_UNCOMMITTED,
+        on_gap: OnGap | None = None,
+        engine: Engine = Engine.AUTO,
+    ) -> Iterator[Record | Message]:
+        """Deliver records in offset order, without control records.
+
+        Args:
+            from_offset: first offset wanted; the log start offset by default.
+            to_offset: end of the range, exclusive; by default the end of the log. It may be above the log end offset.
+            from_timestamp_ms: leave out records that are older. Of the entries before the first that may hold another,
+                by its header, only headers are read.
+            to_timestamp_ms: leave out records of this time and newer ones. It does not end the reading, since
+                timestamps may fall.
+            isolation: ``read_uncommitted``, or ``read_committed``: up to the last stable offset, and without the
+                records of aborted transactions (SEG-LKP-011, SEG-LKP-012).
+            on_gap: called with offsets that are missing before the first segment, between two segments, or below the
+                high watermark (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` reports
+                them. Reading continues. In a log that is known to be compacted, no gaps are reported (SEG-PDR-023).
+            engine: the engine that reads; the records do not depend on it. See `engine_for`. By default the columnar
+                engine is loaded only for records after the first batch: a lookup of one record does not wait for it.
+                With `Engine.COLUMNAR` it also finds the first entry.
+
+        Raises:
+            OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
+            UsageError: an offset that is no integer, an unknown isolation level, an engine that is not installed, or,
+                while iterating, a partition that was closed.
+            FormatError: while iterating: at the first entry that is damaged or refused, after everything before it
+                was delivered (SEG-LKP-014).
+        """
+        require_offsets(from_offset=from_offset, to_offset=to_offset)
+        transactions = self._transactions_for(isolation)
+        start = self.log_start_offset if from_offset is None else from_offset
+        end = INT64_MAX if to_offset is None else to_offset
+        has_times = from_timestamp_ms is not None or to_timestamp_ms is not None
+        if engine is Engine.AUTO and transactions is None and from_offset is not None and not has_times:
+            first = self._reader.known_record(start) if self.log_start_offset <= start < end else None
+            if first is not None:
+                return chain((first,), self._following(start + 1, to_offset, on_gap))
+        entry = self._find_entry(start) if engine is Engine.COLUMNAR and not has_times else None
+        if entry is None:
+            self._check_range(start)
+        at_border = self._watched(on_gap, is_from_start=from_offset is None)
+        if from_timestamp_ms is not None:
+            start = start_not_older(self._reader, start, from_timestamp_ms, at_border)
+        choice = self.engine_for(start, to_offset, engine=engine)
+        found = chain.from_iterable(self._deliver((start, end), transactions, entry, choice, at_border))
+        return (
+            (one for one in found if is_within(one.timestamp_ms, from_timestamp_ms, to_timestamp_ms))
+            if has_times
+            else found
+        )
+
+    def find(
+        self,
+        pattern: str | bytes | re.Pattern[bytes],
+        *,
+        fields: Collection[str] = ("key", "value", "header"),
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+    ) -> Iterator[Record | Message]:
+        """Yield the records that hold a text, in offset order, also those of aborted transactions.
+
+        A batch is decoded only if its bytes, decompressed, hold the text; its checksum is verified in any case. A
+        `MissingOffsetsWarning` reports missing offsets, as by `records`.
+
+        Args:
+            pattern: a text, bytes, or an expression for bytes; a field that is null holds none of them.
+            fields: where it is searched: ``key``, ``value``, ``header`` for keys and values of headers.
+            from_offset: first offset to search; the log start offset by default.
+            to_offset: end of the range, exclusive; by default the end of the log.
+            since_ms: the least timestamp of a record, in milliseconds since 1970.
+            until_ms: the timestamp that a record is older than.
+
+        Raises:
+            OffsetOutOfRangeError: as for `records`.
+            UsageError: an offset that is no integer, or an unknown field.
+            FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
+
+        Examples:
+            >>> from seglog_format import open_partition
+            >>> with open_partition("demo/kafka-4.3.0/segs-0") as partition:
+            ...     [record.offset for record in partition.find("key-23", fields=["key"], from_offset=200)]
+            [249, 300, 445]
+        """
+        require_offsets(from_offset=from_offset, to_offset=to_offset)
+        start = self.log_start_offset if from_offset is None else from_offset
+        self._check_range(start)
+        from seglog_format.log.search import FIELDS, Wanted  # noqa: PLC0415 - for searches alone
+
+        if unknown := sorted(set(fields).difference(FIELDS)):
+            msg = f"a field is one of {', '.join(FIELDS)}, not {unknown[0]!r}"
+            raise UsageError(msg)
+        data = pattern.encode() if isinstance(pattern, str) else pattern
+        wanted = Wanted(pattern=data, fields=tuple(fields), since_ms=since_ms, until_ms=until_ms)
+        at_border = self._watched(None, is_from_start=from_offset is None)
+        if since_ms is not None:
+            start = start_not_older(self._reader, start, since_ms, at_border)
+        return self._reader.found(wanted, start, INT64_MAX if to_offset is None else to_offset, at_border)
+
+    def _following(self, start: int, to_offset: int | None, on_gap: OnGap | None) -> Iterator[Record | Message]:
+        """Deliver the records after one that was looked up; the engine is chosen when they are wanted."""
+        choice, at_border = self.engine_for(start, to_offset), self._watched(on_gap, is_from_start=False)
+        end = INT64_MAX if to_offset is None else to_offset
+        yield from chain.from_iterable(self._deliver((start, end), None, None, choice, at_border))
+
+    def engine_for(
+        self,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        *,
+        engine: Engine = Engine.AUTO,
+    ) -> Choice:
+        """Return the engine that `records` uses, and why.
+
+        The choice depends on the number of bytes to read, which is estimated from offset indexes.
+
+        Args:
+            from_offset: as for `records`.
+            to_offset: as for `records`.
+            engine: as for `records`.
+
+        Raises:
+            UsageError: the engine is not installed.
+        """
+        start = self.log_start_offset if from_offset is None else from_offset
+        end = INT64_MAX if to_offset is None else to_offset
+        return engine_for(engine, size_from(self._reader, start, COLUMNAR_SIZE, end) if engine is Engine.AUTO else 0)
+
+    def _find_entry(self, offset: int) -> EntryPosition | None:
+        """Return the entry of an offset, found by the columnar engine; None if another way to find it is used."""
+        return None if offset < self.log_start_offset else find_entry(self._reader, offset)
+
+    def _deliver(
+        self,
+        offsets: tuple[int, int],
+        transactions: Transactions | None,
+        entry: EntryPosition | None,
+        choice: Choice,
+        at_border: AtBorder,
+    ) -> Iterator[Iterable[Record | Message]]:
+        start, end = offsets
+        decided = end if transactions is None else min(end, transactions.last_stable_offset)
+        if choice.is_columnar:
+            options = ScanOptions(entry=entry, at_border=at_border)
+            offsets = start, decided
+            yield from record_lists(self._reader, offsets, transactions, options, self._limit, choice=choice)
+        else:
+            reader = self._reference_reader if choice.engine is Engine.REFERENCE else self._reader
+            yield reader.records(start, decided, transactions, at_border)
+        if transactions is not None:
+            self._raise_undecided(end - 1, transactions)
+
+    def scan(  # noqa: PLR0913 - the options of a scan
+        self,
+        columns: Sequence[str] = DEFAULT_COLUMNS,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        *,
+        from_timestamp_ms: int | None = None,
+        to_timestamp_ms: int | None = None,
+        isolation: Isolation = READ_UNCOMMITTED,
+        on_corrupt: Callable[[FormatError], None] | None = None,
+        on_gap: OnGap | None = None,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        threads: int = 1,
+        layout: str = "view",
+        part: tuple[int, int, int] | None = None,
+        statistics: ScanStatistics | None = None,
+        key: Decoder | None = None,
+        value: Decoder | None = None,
+        on_undecoded: Callable[[UndecodedRecordError], None] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Read the records that `records` delivers, as Arrow batches.
+
+        This method needs the extra ``fast``. It always uses the columnar engine, which leaves the entries that its fast
+        path does not cover to the fallback decoder. So `scan` and `records` deliver and refuse the same.
+
+        Args:
+            columns: names of columns, in order; other columns are not decoded. Of the record: ``offset``,
+                ``timestamp``, ``key``, ``value`` and ``headers``. Of its entry as stored: ``position``, ``file`` and
+                ``codec``; ``timestamp_type`` (0: of the producer, 1: of the broker), null in magic 0. Only in magic 2,
+                else null: ``batch_offset``, ``leader_epoch``, ``producer_id``, ``producer_epoch``, ``sequence`` (of
+                the record), ``is_transactional``.
+            from_offset: first offset wanted; the log start offset by default.
+            to_offset: end of the range, exclusive; to the end of the log by default.
+            from_timestamp_ms: leave out records that are older, and entries whose header says that they are. Before the
+                first other entry, only headers are read, unless ``on_corrupt`` is to learn of all damage.
+            to_timestamp_ms: leave out records of this time and newer ones. It does not end the reading, since
+                timestamps may fall.
+            isolation: ``read_uncommitted`` or ``read_committed``; see `records`.
+            on_corrupt: called with each damaged entry, which is then left out; by default the first one ends the scan.
+                If the size or magic of an entry is wrong, the rest of its segment is left out. It is also called if a
+                segment that is not the last ends before the next one begins, inside an entry or with offsets only in
+                its indexes (SEG-PDR-024). Without ``on_corrupt``, such an end is reported only to ``on_gap``.
+            on_gap: called with missing offsets, as in `records`; not with ``part``.
+            batch_rows: maximum number of rows of an Arrow batch, unless one entry alone holds more.
+            threads: number of reading threads; the order of rows does not change. With ``on_corrupt`` one is used.
+            layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the bytes that were
+                read or into decompressed blocks. ``binary`` or ``large_binary``: copies, for programs that cannot read
+                views.
+            part: of one segment only: its base offset, the position of an entry, and the position from which on no
+                entry is read any more. So a large segment is shared out; nothing is looked up, and ``from_offset``
+                only leaves out rows.
+            statistics: adds the entries that are left to slower code, by cause, while batches are read.
+            key: decodes keys; see `value_decoder`.
+            value: decodes values: the column is a struct with the fields of their schema.
+            on_undecoded: called with what cannot be decoded, which is null then; by default the first one ends the
+                scan with an `UndecodedRecordError`.
+
+        Returns:
+            A reader of Arrow batches; also for anything that takes an Arrow C stream. Batches stay valid when the
+            partition is closed, whatever becomes of its files, unless it was opened with ``mapped=True``. Each batch
+            keeps the windows in memory that its views point into: at most 4 MiB each, unless one entry is larger.
+
+        Raises:
+            OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
+            UsageError: an invalid option, or the engine is not installed.
+            FormatError: here or while reading on, as from `records`.
+        """
+        require_offsets(from_offset=from_offset, to_offset=to_offset)
+        transactions = self._transactions_for(isolation)
+        start = self.log_start_offset if from_offset is None else from_offset
+        entry = self._find_entry(start) if part is None else None
+        if part is None and entry is None:
+            self._check_range(start)
+        at_border = None
+        if part is None:
+            at_border = self._watched(on_gap, is_from_start=from_offset is None, on_corrupt=on_corrupt)
+            if from_timestamp_ms is not None and on_corrupt is None:
+                entry, start = None, start_not_older(self._reader, start, from_timestamp_ms, at_border)
+        decoders = {name: each for name, each in (("key", key), ("value", value)) if each and name in columns}
+        has_offset = "offset" in columns
+        options = ScanOptions(
+            columns if has_offset or not decoders else ("offset", *columns),
+            from_timestamp_ms,
+            to_timestamp_ms,
+            on_corrupt,
+            batch_rows,
+            layout,
+            threads,
+            part,
+            entry,
+            at_border,
+            statistics,
+        )
+        end = INT64_MAX if to_offset is None else to_offset
+        decided = end if transactions is None else min(end, transactions.last_stable_offset)
+        undecided = None if transactions is None else partial(self._raise_undecided, end - 1, transactions)
+        reader = scan_log(self._reader, (start, decided), transactions, options, self._limit, undecided)
+        if not decoders:
+            return reader
+        from seglog_format.values.decoder import with_decoded  # noqa: PLC0415 - loads Arrow
+
+        return with_decoded(reader, decoders, on_undecoded, keeps_offset=has_offset)
 
     def read(
         self,
@@ -567,6 +557,56 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             last.verify_last_entry()
             last.raise_damage()
         return offset > self.log_end_offset
+
+    def _watched(self, on_gap: OnGap | None, *, is_from_start: bool, on_corrupt: OnCorrupt | None = None) -> AtBorder:
+        """Return the function that a reader calls at borders between segments.
+
+        If reading begins at the log start offset, offsets missing before the first segment are reported at once.
+
+        Args:
+            on_gap: called with each gap; by default a Python warning is raised.
+            is_from_start: whether reading begins at the log start offset.
+            on_corrupt: called before `on_gap` with the damage that explains a gap, if damage does.
+        """
+        callback = reporting(on_gap, on_corrupt)
+        if is_from_start:
+            self._gap_watch.at_start(callback)
+            start, last = self._log_start_checkpoint, self.listing.base_offsets[-1:]
+            if last and start > last[0] and start > self.segments[-1].next_offset:  # reading begins above all records
+                self._gap_watch.at_border(callback, last[0], last[0], None)
+        return partial(self._gap_watch.at_border, callback)
+
+    @cached_property
+    def tiered_offsets(self) -> MissingOffsets | None:
+        """The offsets that are only in a remote store, and cannot be read here; None without any (SEG-PDR-028)."""
+        gap = tiered_gap(self.listing, self._log_start_checkpoint)
+        return None if gap is None else gap.missing
+
+    @cached_property
+    def missing_offsets(self) -> tuple[Gap, ...]:
+        """What is missing before the first segment and after the last one; not what is in a remote store."""
+        last = {base: base for base in self.listing.base_offsets[-1:]}
+        return tuple(gap for gap in self._gap_watch.gaps(last) if gap.is_loss)
+
+    def lost_before(self, base_offset: int, reached: int) -> Gap | None:
+        """Return what is lost before a segment, as `GapWatch.lost_before` does."""
+        return self._gap_watch.lost_before(base_offset, reached)
+
+    @property
+    def _tiered_text(self) -> str:
+        """The text that errors about an offset append, to name the offsets that are only in a remote store."""
+        tiered = self.tiered_offsets
+        return "" if tiered is None else f"; {tiered.first_offset} to {tiered.next_offset - 1} are not here: tiered"
+
+    def _warn_of_tiered(self) -> None:
+        gap = tiered_gap(self.listing, self._log_start_checkpoint)
+        if gap is not None:
+            warn_of_gap(gap)
+
+    @cached_property
+    def _gap_watch(self) -> GapWatch:
+        start, end = self._log_start_checkpoint, self._checkpointed_end
+        return GapWatch(self.listing, log_start_offset=start, checkpointed_end=end)
 
     def close(self) -> None:
         """Close all files; bytes and indexes obtained from the partition must not be used any more."""

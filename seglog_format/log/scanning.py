@@ -5,30 +5,28 @@ The engine decodes the entries that its fast path covers, and gets all others de
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypedDict
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypedDict
 
-from seglog_format.arguments import require_offsets
 from seglog_format.codec.decode import decompressed_bytes
 from seglog_format.engine import columnar
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.entry_table import in_order, is_sparse
-from seglog_format.log.reading import READ_UNCOMMITTED, Borders, delivered
-from seglog_format.log.timestamps import start_not_older
-from seglog_format.model import INT64_MAX, Frame, Tail
+from seglog_format.log.reading import Borders, delivered
+from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, Tail
 from seglog_format.scan_statistics import ScanStatistics
 from seglog_format.storage.byte_source import MemoryBytes
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
+    from seglog_format.engine.choice import Choice
     from seglog_format.engine.columnar import Request, Start
-    from seglog_format.errors import UndecodedRecordError
-    from seglog_format.log.gaps import AtBorder, OnCorrupt, OnGap
+    from seglog_format.log.gaps import AtBorder, OnGap
     from seglog_format.log.reading import Isolation, LogReader
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record
     from seglog_format.storage.byte_source import Buffer, ByteSource, Window
     from seglog_format.storage.log_storage import LogStorage
-    from seglog_format.values.decoder import Decoder
 
 
 # -- a segment as the columnar engine reads it: its bytes, and the fallback decoder for its entries (chapter 60) -------
@@ -139,7 +136,7 @@ DEFAULT_COLUMNS: Final = ("offset", "timestamp", "key", "value")
 
 
 class ScanOptions(NamedTuple):
-    """Options of a scan's result, see `Scannable.scan`.
+    """Options of a scan's result, see `Partition.scan`.
 
     Attributes:
         entry: the first entry, if `find_entry` has found it; else it is looked up.
@@ -160,7 +157,7 @@ class ScanOptions(NamedTuple):
 
 
 class ScanKeywords(TypedDict, total=False):
-    """Options of a scan that apply to any number of partitions; see `Scannable.scan`."""
+    """Options of a scan that apply to any number of partitions; see `Partition.scan`."""
 
     from_timestamp_ms: int | None
     to_timestamp_ms: int | None
@@ -292,132 +289,65 @@ def _from(
         position = 0
 
 
-class ScannedLog(Protocol):
-    """The attributes of a partition that a scan needs."""
-
-    _reader: LogReader
-    _limit: int
-
-    @property
-    def log_start_offset(self) -> int:
-        """The first offset that may be read."""
-
-    def _transactions_for(self, isolation: str) -> Transactions | None: ...
-
-    def _check_range(self, offset: int) -> None: ...
-
-    def _raise_undecided(self, offset: int, transactions: Transactions) -> None: ...
-
-    def _watched(
-        self, on_gap: OnGap | None, *, is_from_start: bool, on_corrupt: OnCorrupt | None = None
-    ) -> AtBorder: ...
+# -- records as objects: by the columnar engine, but for the first batch -----------------------------------------------
 
 
-class Scannable:
-    """The part of `Partition` that scans."""
+def record_lists(
+    reader: LogReader,
+    offsets: tuple[int, int],
+    transactions: Transactions | None,
+    options: ScanOptions,
+    limit: int,
+    *,
+    choice: Choice,
+) -> Iterator[Iterable[Record | Message]]:
+    """Read the records of a range of offsets, as lists, by the columnar engine.
 
-    def scan(  # noqa: PLR0913 - the options of a scan
-        self: ScannedLog,
-        columns: Sequence[str] = DEFAULT_COLUMNS,
-        from_offset: int | None = None,
-        to_offset: int | None = None,
-        *,
-        from_timestamp_ms: int | None = None,
-        to_timestamp_ms: int | None = None,
-        isolation: Isolation = READ_UNCOMMITTED,
-        on_corrupt: Callable[[FormatError], None] | None = None,
-        on_gap: OnGap | None = None,
-        batch_rows: int = DEFAULT_BATCH_ROWS,
-        threads: int = 1,
-        layout: str = "view",
-        part: tuple[int, int, int] | None = None,
-        statistics: ScanStatistics | None = None,
-        key: Decoder | None = None,
-        value: Decoder | None = None,
-        on_undecoded: Callable[[UndecodedRecordError], None] | None = None,
-    ) -> pa.RecordBatchReader:
-        """Read the records that `records` delivers, as Arrow batches.
+    If it was chosen by the size, the plain decoders read up to the end of the first batch that has a record to deliver.
+    They read all if the engine cannot create objects of this Python interpreter.
 
-        This method needs the extra ``fast``. It always uses the columnar engine, which leaves the entries that its fast
-        path does not cover to the fallback decoder. So `scan` and `records` deliver and refuse the same.
+    Args:
+        reader: of the log.
+        offsets: from the first inclusive to the second exclusive.
+        transactions: leave out the records that are aborted according to these.
+        options: the entry to begin at, and what is called at borders; the others are not used.
+        limit: maximum bytes that one entry may decompress to.
+        choice: of the engine.
 
-        Args:
-            columns: names of columns, in order; other columns are not decoded. Of the record: ``offset``,
-                ``timestamp``, ``key``, ``value`` and ``headers``. Of its entry as stored: ``position``, ``file`` and
-                ``codec``; ``timestamp_type`` (0: of the producer, 1: of the broker), null in magic 0. Only in magic 2,
-                else null: ``batch_offset``, ``leader_epoch``, ``producer_id``, ``producer_epoch``, ``sequence`` (of
-                the record), ``is_transactional``.
-            from_offset: first offset wanted; the log start offset by default.
-            to_offset: end of the range, exclusive; to the end of the log by default.
-            from_timestamp_ms: leave out records that are older, and entries whose header says that they are. Before the
-                first other entry, only headers are read, unless ``on_corrupt`` is to learn of all damage.
-            to_timestamp_ms: leave out records of this time and newer ones. It does not end the reading, since
-                timestamps may fall.
-            isolation: ``read_uncommitted`` or ``read_committed``; see `records`.
-            on_corrupt: called with each damaged entry, which is then left out; by default the first one ends the scan.
-                If the size or magic of an entry is wrong, the rest of its segment is left out. It is also called if a
-                segment that is not the last ends before the next one begins, inside an entry or with offsets only in
-                its indexes (SEG-PDR-024). Without ``on_corrupt``, such an end is reported only to ``on_gap``.
-            on_gap: called with missing offsets, as in `records`; not with ``part``.
-            batch_rows: maximum number of rows of an Arrow batch, unless one entry alone holds more.
-            threads: number of reading threads; the order of rows does not change. With ``on_corrupt`` one is used.
-            layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the bytes that were
-                read or into decompressed blocks. ``binary`` or ``large_binary``: copies, for programs that cannot read
-                views.
-            part: of one segment only: its base offset, the position of an entry, and the position from which on no
-                entry is read any more. So a large segment is shared out; nothing is looked up, and ``from_offset``
-                only leaves out rows.
-            statistics: adds the entries that are left to slower code, by cause, while batches are read.
-            key: decodes keys; see `value_decoder`.
-            value: decodes values: the column is a struct with the fields of their schema.
-            on_undecoded: called with what cannot be decoded, which is null then; by default the first one ends the
-                scan with an `UndecodedRecordError`.
+    Raises:
+        FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
+    """
+    start, end = offsets
+    if not choice.is_asked_for:
+        start = yield from _first_batch(reader, offsets, transactions, options.at_border)
+    if start >= end:
+        return
+    batch_rows = columnar.object_rows()
+    if batch_rows is None:
+        yield reader.records(start, end, transactions, options.at_border)
+        return
+    options = options._replace(batch_rows=batch_rows)
+    request = request_of((start, end), transactions, options, limit)
+    yield from columnar.record_lists(sources_of(reader, (start, end), transactions, options), request)
 
-        Returns:
-            A reader of Arrow batches; also for anything that takes an Arrow C stream. Batches stay valid when the
-            partition is closed, whatever becomes of its files, unless it was opened with ``mapped=True``. Each batch
-            keeps the windows in memory that its views point into: at most 4 MiB each, unless one entry is larger.
 
-        Raises:
-            OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
-            UsageError: an invalid option, or the engine is not installed.
-            FormatError: here or while reading on, as from `records`.
-        """
-        require_offsets(from_offset=from_offset, to_offset=to_offset)
-        transactions = self._transactions_for(isolation)
-        start = self.log_start_offset if from_offset is None else from_offset
-        entry = find_entry(self._reader, start) if part is None and start >= self.log_start_offset else None
-        if part is None and entry is None:
-            self._check_range(start)
-        at_border = None
-        if part is None:
-            at_border = self._watched(on_gap, is_from_start=from_offset is None, on_corrupt=on_corrupt)
-            if from_timestamp_ms is not None and on_corrupt is None:
-                entry, start = None, start_not_older(self._reader, start, from_timestamp_ms, at_border)
-        decoders = {name: each for name, each in (("key", key), ("value", value)) if each and name in columns}
-        has_offset = "offset" in columns
-        options = ScanOptions(
-            columns if has_offset or not decoders else ("offset", *columns),
-            from_timestamp_ms,
-            to_timestamp_ms,
-            on_corrupt,
-            batch_rows,
-            layout,
-            threads,
-            part,
-            entry,
-            at_border,
-            statistics,
-        )
-        end = INT64_MAX if to_offset is None else to_offset
-        decided = end if transactions is None else min(end, transactions.last_stable_offset)
-        undecided = None if transactions is None else partial(self._raise_undecided, end - 1, transactions)
-        reader = scan_log(self._reader, (start, decided), transactions, options, self._limit, undecided)
-        if not decoders:
-            return reader
-        from seglog_format.values.decoder import with_decoded  # noqa: PLC0415 - loads Arrow
+def _first_batch(
+    reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, at_border: AtBorder | None
+) -> Generator[Iterable[Record | Message], None, int]:
+    """Deliver the first batch that has a record in a range of offsets; return the offset to resume from.
 
-        return with_decoded(reader, decoders, on_undecoded, keeps_offset=has_offset)
+    Raises:
+        FormatError: while iterating: as for `LogReader.records`.
+    """
+    start, end = offsets
+    for batch in reader.batches_to_deliver(start, end, at_border):
+        records = delivered(batch, start, end, transactions)
+        start = max(start, batch.next_offset)
+        if (first := next(records, None)) is not None:
+            yield chain((first,), records)
+            if start <= GREATEST_OFFSET:  # else no range of offsets is left, but there may be damage to report
+                return start
+    return end
 
 
 # -- the storage through which the chosen engine reads: it decides which decoders parse the bytes of its files ---------

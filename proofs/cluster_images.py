@@ -14,7 +14,7 @@ from proofs.kafka.metadata_histories import METADATA_TOPIC, encoded, made_histor
 from proofs.kafka.oracle import CLUSTERS, REPOSITORY, Oracle
 from proofs.unpacking import unpack_archive
 from seglog_format import open_partition
-from seglog_format.codec.inside import decode_metadata_record
+from seglog_format.codec.coordinator_records import decode_metadata_record
 from seglog_format.types import MetadataLog, MetadataRecord, MetadataState
 
 if TYPE_CHECKING:

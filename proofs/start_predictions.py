@@ -34,7 +34,7 @@ from proofs.kafka.oracle import CLUSTERS, Oracle, OracleError
 from proofs.kafka.served import digest_of
 from proofs.kafka.waiting import wait_for
 from seglog_format import BrokerGeneration, RecoveryOptions, open_partition, recover
-from seglog_format.codec.inside import decode_producer_snapshot
+from seglog_format.codec.side_files import decode_producer_snapshot
 from seglog_format.errors import Location, SeglogError
 
 if TYPE_CHECKING:

@@ -13,12 +13,11 @@ import pytest
 from helpers.support import REPOSITORY, need
 from helpers.walking import each_of
 from seglog_conformance.cases import load_cases, scale_directory
+from seglog_conformance.commands.conform_options import wanted as all_testees
 from seglog_conformance.judging import Examiner
 from seglog_conformance.registry import ADAPTERS, BUILDS, STAMP, Builder, adapters, listed
 from seglog_conformance.smoke import smoke
 from seglog_conformance.verdicts import Verdict
-
-from seglog_format.cli.conform_options import wanted as all_testees
 
 if TYPE_CHECKING:
     from pathlib import Path

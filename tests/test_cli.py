@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from helpers.made_partitions import entry
 from helpers.support import REPOSITORY, bundled, vector
 
-from seglog_format.cli import output, render_ls
+from seglog_format.cli import ls, output
 from seglog_format.cli.main import COMMANDS, VERSION, run, seglog
 from seglog_format.log.entry_table import EntryTable
 from seglog_format.log.partition import open_partition
@@ -376,11 +376,11 @@ def test_a_misspelt_command_is_answered_with_the_right_one(cli: Seglog, wrong: s
 def test_a_list_of_segments_fits_the_terminal(width: int, gone: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "terminal_width", lambda: width)
     row = ["102", "156", "11.5 KiB", "9", "2026-11-21T01:41:22.570Z", "2026-11-21T01:41:23.381Z", "2", "none", "2/2"]
-    heading, line, *rest = output.table(render_ls.SEGMENT_COLUMNS, [[*row, "ok"]], render_ls.OPTIONAL_COLUMNS)
+    heading, line, *rest = output.table(ls.SEGMENT_COLUMNS, [[*row, "ok"]], ls.OPTIONAL_COLUMNS)
     assert len(line) <= max(width, 60)
     assert not [name for name in gone if name in heading or name not in rest[0]]
     monkeypatch.setattr(output, "terminal_width", lambda: None)
-    assert all(cell in output.table(render_ls.SEGMENT_COLUMNS, [[*row, "ok"]])[1] for cell in row)
+    assert all(cell in output.table(ls.SEGMENT_COLUMNS, [[*row, "ok"]])[1] for cell in row)
 
 
 # inspect

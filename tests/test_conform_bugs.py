@@ -15,9 +15,8 @@ from helpers.support import REPOSITORY, need
 from helpers.walking import each_of
 from seglog_conformance.bugs import read_bugs, read_program
 from seglog_conformance.cases import load_cases
+from seglog_conformance.commands.conform import command
 from seglog_conformance.registry import BUILDS, AdapterError, Builder, adapters, listed, read_adapter
-
-from seglog_format.cli.conform import command
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,6 +17,7 @@ from seglog_conformance.bugs import client_of, read_program
 from seglog_conformance.bugs import read_lines as lines_of
 from seglog_conformance.cases import Case, load_cases, scale_directory
 from seglog_conformance.causes import causes, departures, first_line
+from seglog_conformance.commands.conform import command
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.headlines import SENTENCES, WITHOUT_RULE, headline, rule_link, subject, subjects
 from seglog_conformance.issue_programs import LANGUAGES, program
@@ -35,7 +36,6 @@ from seglog_conformance.runner import Outcome
 from seglog_conformance.shown_causes import TEXT
 from seglog_conformance.verdicts import DEADLY, FAILURES, FINE, MISSING, Difference, Result, Verdict
 
-from seglog_format.cli.conform import command
 from seglog_format.errors import UsageError
 from seglog_format.requirements import requirements
 

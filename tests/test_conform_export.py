@@ -12,12 +12,12 @@ from click.testing import CliRunner
 from seglog_conformance import language_files
 from seglog_conformance.case_text import LARGEST_MADE, LeftOutError, batch_fields, lines_of, packed, record_fields
 from seglog_conformance.cases import Case, load_cases, scale_directory
+from seglog_conformance.commands.conform_options import LANGUAGES as OFFERED
 from seglog_conformance.known import Known, KnownFailures
 from seglog_conformance.language_files import LANGUAGES, MOST, OPS, LanguageFileError, language_file
 from seglog_conformance.reference import decode as reference_decode
 from seglog_conformance.verdicts import Verdict
 
-from seglog_format.cli.conform_options import LANGUAGES as OFFERED
 from seglog_format.cli.main import seglog
 from seglog_format.errors import UsageError
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 from seglog_conformance.cases import load_cases, selected
+from seglog_conformance.commands.conform import command
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.honesty import LEAST, MOST, SHARE, ask_twins, refusal_lines, refused_everything, twin_lines
 from seglog_conformance.judging import Examiner
@@ -23,7 +24,6 @@ from seglog_conformance.runner import Options, Outcome, Runner
 from seglog_conformance.twins import twin
 from seglog_conformance.verdicts import FINE, Result, Verdict
 
-from seglog_format.cli.conform import command
 from seglog_format.cli.main import FINDINGS
 from seglog_format.codec.checksum import crc32c
 

@@ -9,10 +9,10 @@ import click
 import pytest
 from click.testing import CliRunner
 from helpers.support import REPOSITORY
+from seglog_conformance.commands.conform import LANGUAGES
 from seglog_conformance.parts import part
 from seglog_conformance.registry import read_adapter
 
-from seglog_format.cli.conform import LANGUAGES
 from seglog_format.cli.main import seglog
 from seglog_format.errors import UsageError
 

@@ -9,6 +9,7 @@ import pytest
 from authoring.generations import RELEASES, TODAY
 from click.testing import CliRunner
 from seglog_conformance.cases import Case, every_case
+from seglog_conformance.commands.conform import command
 from seglog_conformance.judging import Examiner
 from seglog_conformance.known import known_path, read_known
 from seglog_conformance.protocol import Hello, Implementation, hello_of
@@ -19,7 +20,6 @@ from seglog_conformance.runner import Options, Outcome
 from seglog_conformance.testee import Allowance, Kind, Reply
 from seglog_conformance.verdicts import Verdict
 
-from seglog_format.cli.conform import command
 from seglog_format.requirements import requirements
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from helpers.walking import each_of
 from seglog_conformance.cases import load_cases, selected
 from seglog_conformance.check import main as check
+from seglog_conformance.commands.conform import command
 from seglog_conformance.cross import cross
 from seglog_conformance.differential import Panel
 from seglog_conformance.direct import DirectTestee
@@ -39,7 +40,6 @@ from seglog_conformance.session import Reports, rewrite_known, run_session
 from seglog_conformance.smoke import smoke
 from seglog_conformance.verdicts import FAILURES, Result, Verdict
 
-from seglog_format.cli.conform import command
 from seglog_format.cli.options import EXAMPLES
 from seglog_format.errors import UsageError
 

@@ -15,7 +15,6 @@ HARMLESS: Final = frozenset({"which", "get_terminal_size", "ignore_patterns"})
 WRITING: Final = frozenset("wxa+")
 
 EXCEPTIONS: Final = {
-    "cli/conform.py": "copies the template of an adapter",
     "cluster/whole_log.py": "replaces the empty last segment of a log whose end it raises",
     "cli/options.py": "keeps the bytes of standard input while they are read",
     "cli/main.py": "opens an empty device in place of standard streams that are closed",

@@ -18,8 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seglog_format import walk
-from seglog_format.cli.inspect import command
-from seglog_format.cli.render_inspect import HEADINGS, NARROW, bytes_text, field_rows, json_fields, page, widths_for
+from seglog_format.cli.inspect import HEADINGS, NARROW, bytes_text, command, field_rows, json_fields, page, widths_for
 from seglog_format.errors import CorruptRecordError, UsageError
 from seglog_format.inspection import Block, Field, Selection, inspect_file, inspect_pasted, pasted_bytes
 

@@ -12,6 +12,8 @@ from authoring.make_cases import CASES
 from authoring.scale import BASE_TIMESTAMP, Made, Repeated
 from click.testing import CliRunner
 from seglog_conformance.cases import Case, case_problems, every_case, load_cases, scale_directory, selected
+from seglog_conformance.commands.conform import command
+from seglog_conformance.commands.conform_options import chosen
 from seglog_conformance.compare import compare
 from seglog_conformance.features import EVERYTHING
 from seglog_conformance.judging import allowance_of
@@ -27,8 +29,6 @@ from seglog_conformance.session import rewrite_known
 from seglog_conformance.summary import summary
 from seglog_conformance.verdicts import Result, Verdict
 
-from seglog_format.cli.conform import command
-from seglog_format.cli.conform_options import chosen
 from seglog_format.engine.choice import Engine
 
 if TYPE_CHECKING:

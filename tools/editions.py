@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.toolchains import child_processes
 
-from seglog_format.cli.inside import editions, state_of_chapters, state_text
+from seglog_format.cli.explain import editions, state_of_chapters, state_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from construct import FormatField, Renamed
 
-from seglog_format.cli.inside import structures
+from seglog_format.cli.structures import structures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

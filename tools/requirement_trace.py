@@ -23,7 +23,7 @@ from seglog_conformance.cases import every_case
 
 from proofs.mutants.enforcement import ENFORCING, IDENTIFIER, REPOSITORY, Fault, faults, relative, sites
 from proofs.mutants.marked_tests import marked_tests
-from seglog_format.cli.inside import structures
+from seglog_format.cli.structures import structures
 from seglog_format.errors import UsageError
 from tools.rules import requirements
 

@@ -44,7 +44,7 @@ MONTH = re.compile(
 
 PROSE_ONLY = ("00-terms", "A-disagreements", "B-version-history", "C-departures", "D-errata")
 """Chapters without requirements."""
-SCHEMA_HELPERS = (*("__init__", "fields", "fixed_fields", "inside", "protocol", "text", "tracing"),)
+SCHEMA_HELPERS = (*("__init__", "fields", "fixed_fields", "protocol", "text", "tracing"),)
 """Schema modules that describe no structure of their own."""
 APPLICATION_SCHEMAS = ("coordinator_records", "metadata_records")
 """Schema modules for what Kafka writes into topics of its own: data, to which no chapter but 32 has anything to say."""

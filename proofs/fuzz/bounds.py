@@ -93,8 +93,6 @@ def chosen(share: float, seed: int) -> list[bytes]:
 
 def work(directory: Path, share: float, seed: int) -> dict[str, Any]:
     """Return the result of each input, the called kernels, and whether positions are checked."""
-    from seglog_format.columnar.inside import compiled_kernels  # noqa: PLC0415 - only workers need it
-
     targets = import_module("proofs.fuzz.targets")
     targets.ignore_gaps()
     run = targets.Targets(directory).run
@@ -108,13 +106,25 @@ def work(directory: Path, share: float, seed: int) -> dict[str, Any]:
     return {"verdicts": verdicts, "kernels": kernels, "checksBounds": checks_bounds()}
 
 
+def compiled_kernels() -> list[Any]:
+    """Load every module with kernels, and return the kernels that this process compiles: none with a library."""
+    from seglog_format.columnar.compiled import LIBRARY  # noqa: PLC0415 - only workers need it
+    from seglog_format.columnar.kernel_build import kernel_modules  # noqa: PLC0415
+
+    package = "seglog_format.columnar"
+    for module in kernel_modules():
+        import_module(f"{package}.{module}")
+    return [] if LIBRARY else list(import_module(f"{package}.jit").KERNELS)
+
+
 def checks_bounds() -> bool:
     """Return whether a load after the end of a region is noticed, also in a helper of a kernel."""
     if not CHECKED.items() <= os.environ.items():  # the library checks nothing
         return False
     from numba import njit  # noqa: PLC0415 - only workers need it
 
-    from seglog_format.columnar.inside import helper, load_64, region  # noqa: PLC0415
+    from seglog_format.columnar.compiled import helper  # noqa: PLC0415
+    from seglog_format.columnar.memory import load_64, region  # noqa: PLC0415
 
     inner = helper(lambda where, position: load_64(where, position))  # noqa: PLW0108 - compiled
     kernel = njit(lambda array, position: inner(region(array), position))

@@ -6,11 +6,13 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seglog_format.recovery.inside import broker_scan, broker_scan_from, source_of
+from seglog_format.recovery.broker_scan import broker_scan, broker_scan_from
+from seglog_format.storage.byte_source import source_of
 from seglog_format.types import OffsetPosition, TimestampOffset
 
 if TYPE_CHECKING:
-    from seglog_format.recovery.inside import BrokerScan, RecoveryKernels
+    from seglog_format.engine.columnar import RecoveryKernels
+    from seglog_format.recovery.broker_scan import BrokerScan
     from seglog_format.types import IndexSettings, Transactions
 
 

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from proofs.fuzz.judging import ARENA, LIMIT, LOG, SMALL_LIMIT, DifferenceError, compare_results
 from seglog_format import CompressionCodec
-from seglog_format.codec.inside import decompress
-from seglog_format.columnar.inside import SLACK, decompress_first
+from seglog_format.codec.compression import decompress
+from seglog_format.columnar import plan as names
+from seglog_format.columnar.chunks import Decoders, decompress_ahead, no_chunks
+from seglog_format.columnar.compiled import checksum_path
+from seglog_format.columnar.memory import SLACK
 from seglog_format.errors import FormatError, Location
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Bytes
 
 ROOM: Final = 2**16
 """Bytes of a decompressed block in the targets of a codec."""
 CANARY: Final = 0xA5
+
+
+DECODERS: Final = Decoders()
 
 
 # Targets that decompress
@@ -34,6 +43,27 @@ def batch_around(stored: bytes, codec: CompressionCodec) -> bytes:
 def message_around(stored: bytes, codec: CompressionCodec) -> bytes:
     """Return a wrapper of magic 0 with these bytes: in it, the header checksum of an lz4 frame is not verified."""
     return struct.pack(">qiIbbii", 0, 14 + len(stored), 0, 0, codec, -1, len(stored)) + stored
+
+
+def decompress_first(log: Bytes, arena: Bytes, *, used: int, limit: int) -> list[int] | None:
+    """Decompress the first entry of a log as the kernels for checks do.
+
+    Args:
+        log: starts with the entry.
+        arena: receives the content, and has `SLACK` additional bytes.
+        used: number of bytes of the arena that are in use.
+        limit: bytes that the entry may decompress to.
+
+    Returns:
+        Position of the entry, start and end of its content in the arena; None if the fallback decoder has to read it.
+    """
+    plan, state = np.zeros(names.PLAN_SIZE, np.int64), np.zeros(names.STATE_SIZE, np.int64)
+    chunks = no_chunks()
+    plan[names.LIMIT], plan[names.MAX_ROWS], state[names.ARENA_USED] = limit, 1, used
+    plan[names.CHECKSUM_PATH], plan[names.DECODERS :] = checksum_path(), DECODERS.slots
+    decompress_ahead(log, arena, plan, state, chunks)
+    found: list[int] = chunks[: names.CHUNK_FIELDS].tolist()
+    return found if state[names.CHUNKS] else None
 
 
 def decompressed(

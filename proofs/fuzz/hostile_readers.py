@@ -24,7 +24,8 @@ import xxhash
 
 from seglog_format import Severity, decode_batch, open_log_directory, open_partition, recover, verify, walk
 from seglog_format.cli.main import run
-from seglog_format.codec.inside import decode_application_record, decode_control_record
+from seglog_format.codec.control_record import decode_control_record
+from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.errors import FormatError, Location, RefusedError, UsageError
 from seglog_format.names import parse_file_name, parse_partition_directory
 from seglog_format.types import OffsetIndex, TimeIndex, TransactionIndex

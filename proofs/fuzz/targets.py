@@ -37,14 +37,15 @@ from seglog_format import (
 from seglog_format.checks import verify_log
 from seglog_format.engine.columnar import batch_tables, position_of, recovery_kernels
 from seglog_format.errors import FormatError, MissingOffsetsWarning
-from seglog_format.recovery.inside import scan_segment, side_files_of
+from seglog_format.recovery.segment_files import side_files_of
+from seglog_format.recovery.segment_scan import scan_segment
 from seglog_format.types import IndexedOffset, IndexSettings, Record, Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seglog_format.recovery.inside import RecoveryKernels
+    from seglog_format.engine.columnar import RecoveryKernels
     from seglog_format.types import Partition
 
 SEALED: Final = 0x08

@@ -18,14 +18,16 @@ from proofs.kafka.node import HOST, START_SECONDS, KafkaNode, free_ports, new_id
 from proofs.kafka.oracle import LOGS, JavaProject, Oracle, OracleError
 from proofs.kafka.result import Result
 from seglog_format import decode_batch
-from seglog_format.generation.inside import GeneratedPartition, generate, random_recipe
+from seglog_format.generation.generate import GeneratedPartition, generate
+from seglog_format.generation.recipe import random_recipe
 from seglog_format.types import RecordBatchHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seglog_format import LogConfig
-    from seglog_format.generation.inside import PartitionPlan, PlannedAppend, StepRecipe
+    from seglog_format.generation.plan import PartitionPlan, PlannedAppend
+    from seglog_format.generation.recipe_model import StepRecipe
 
 KEPT: Final = "partition.metadata"
 TOPIC_CONFIG: Final = {"retention.ms": "-1", "retention.bytes": "-1"}

@@ -72,11 +72,6 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.share.delivery.count.limit=10
 """
-CHOSEN_BY_THE_BROKER: Final = """\
-transaction.state.log.min.isr=2
-share.coordinator.state.topic.replication.factor=1
-"""
-"""The default again, which settings of other proofs change, and a topic that can be created on one broker."""
 
 
 def filled(release: str, home: Path, settings: str) -> tuple[Path, dict[str, Any]]:
@@ -138,29 +133,6 @@ def partitions_with(logs: Path, topic: str, name: str) -> list[int]:
     stored = len(text).to_bytes(2, "big") + text
     found = {path.parent for path in logs.glob(f"{topic}-*/*.log") if stored in path.read_bytes()}
     return sorted(int(path.name.rpartition("-")[2]) for path in found)
-
-
-def settings_of_a_new_one(release: str, home: Path, settings: str) -> dict[str, dict[str, str]]:
-    """Let a stock broker create its own topics with the settings that it chooses, and return them.
-
-    Args:
-        release: of the broker.
-        home: an empty directory.
-        settings: additional settings; a broker says its settings only with an authorizer.
-    """
-    with_shares = release in RELEASES_WITH_SHARE_GROUPS
-    settings += CHOSEN_BY_THE_BROKER
-    broker = Broker(release, home, project=CLUSTERS, settings=settings)
-    with Oracle(release, project=CLUSTERS) as kafka, broker.running():
-        kafka.must("create", bootstrap=broker.address, topics={TOPIC: {"partitions": 1, "replication": 1}})
-        kafka.must("write", bootstrap=broker.address, topic=TOPIC, partitions=1, records=1, acks="all")
-        kafka.must("commit", bootstrap=broker.address, topic=TOPIC, groups={GROUPS[0]: [1]})
-        kafka.must("transactionStates", bootstrap=broker.address, ids=TRANSACTIONAL_IDS[:1])  # there is none
-        if with_shares:  # the topic is created, but one replica is not enough to write to it
-            kafka.ask("share", bootstrap=broker.address, topic=TOPIC, groups=SHARE_GROUPS[:1], records=1)
-        topics = INTERNAL if with_shares else INTERNAL[:2]
-        said: dict[str, dict[str, str]] = kafka.must("settings", bootstrap=broker.address, topics=topics)["topics"]
-    return said
 
 
 # -- nodes of what it left ---------------------------------------------------------------------------------------------

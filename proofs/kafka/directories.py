@@ -15,7 +15,8 @@ from proofs.kafka.result import Result
 from proofs.unpacking import unpack_archive
 from seglog_format import open_partition
 from seglog_format.errors import FormatError
-from seglog_format.generation.inside import generate, random_recipe
+from seglog_format.generation.generate import generate
+from seglog_format.generation.recipe import random_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -17,7 +17,8 @@ from proofs.kafka.directories import settings_of
 from proofs.kafka.oracle import Oracle, scratch_directory
 from proofs.kafka.result import Result
 from seglog_format import BrokerGeneration, RecoveryOptions, recover
-from seglog_format.generation.inside import GeneratedPartition, generate, random_recipe
+from seglog_format.generation.generate import GeneratedPartition, generate
+from seglog_format.generation.recipe import random_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

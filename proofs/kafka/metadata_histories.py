@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from seglog_format.codec.inside import encode_metadata_record, newest_version
+from seglog_format.codec.coordinator_records import encode_metadata_record, newest_version
 
 if TYPE_CHECKING:
     import random

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proofs.kafka.oracle import TIERS, Oracle, scratch_directory
 from proofs.kafka.result import Result
-from seglog_format.tier.inside import (
+from seglog_format.tier.local_metadata import RetentionRules, expired
+from seglog_format.tier.segments import (
     Lineage,
     RemotePartitionId,
     RemoteSegmentId,
     RemoteSegments,
-    RetentionRules,
     SegmentState,
-    expired,
     remote_event,
 )
 from seglog_format.types import EpochStart
@@ -30,7 +29,7 @@ from seglog_format.types import EpochStart
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seglog_format.tier.inside import RemoteSegment
+    from seglog_format.tier.segments import RemoteSegment
 
 ABOUT: Final = "generated histories of remote segments: states, which segment answers, lineage, deletion"
 PARTITION: Final = RemotePartitionId("orders", "AAAAAAAAAAEAAAAAAAAAAQ", 0)

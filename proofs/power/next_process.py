@@ -24,8 +24,8 @@ from seglog_format import (
     verify,
     walk,
 )
+from seglog_format.codec.control_record import end_marker_of
 from seglog_format.errors import Location, SeglogError, UsageError
-from seglog_format.recovery.inside import end_marker_of
 from seglog_format.types import RecordBatchHeader
 
 if TYPE_CHECKING:

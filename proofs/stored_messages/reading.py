@@ -6,13 +6,15 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.codec.inside import decode_application_record, encode_message
-from seglog_format.schema.inside import COORDINATOR_TOPICS, FRAMED_TOPICS
+from seglog_format.codec.coordinator_records import decode_application_record
+from seglog_format.codec.protocol import encode_message
+from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
+from seglog_format.schema.metadata_records import FRAMED_TOPICS
 from tools.message_definitions import line_of, order
 from tools.message_fixtures import renamed
 
 if TYPE_CHECKING:
-    from seglog_format.schema.inside import MessageDefinition
+    from seglog_format.schema.protocol import MessageDefinition
 
 Json = dict[str, Any]
 

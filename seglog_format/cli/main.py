@@ -167,6 +167,9 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """Commands in the order of the help page, with one line of help for each."""
 
+HOMES: Final[Mapping[str, str]] = dict.fromkeys(("conform", "fixtures"), "seglog_conformance.commands")
+"""The package with the module of a command, if it is not this one."""
+
 
 def chosen_colour(_context: click.Context, _parameter: click.Parameter, when: str | None) -> None:
     """Take the value of ``--color``."""
@@ -231,7 +234,7 @@ class LazyGroup(click.Group):
         """Import and return the command of a name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"seglog_format.cli.{cmd_name}").command
+        command: click.Command = import_module(f"{HOMES.get(cmd_name, 'seglog_format.cli')}.{cmd_name}").command
         if not any(parameter.name == "color" for parameter in command.params):
             command.params.append(_colour_option())
         return command

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from seglog_format.cli.output import gaps_of
-from seglog_format.cli.unreadable import NOTHING_READABLE
+from seglog_format.cli.paths import NOTHING_READABLE
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import codec_name
 from seglog_format.log.entry_table import in_order

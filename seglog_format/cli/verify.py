@@ -31,7 +31,7 @@ from seglog_format.cli.output import (
     write_line,
     write_text,
 )
-from seglog_format.cli.unreadable import unreadable_text
+from seglog_format.cli.paths import unreadable_text
 from seglog_format.field_names import kafka_name
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.cli.inside import broker_lines
+from seglog_format.cli.explain import broker_lines
 from tools.witnesses import RECORDED, REPOSITORY
 
 if TYPE_CHECKING:

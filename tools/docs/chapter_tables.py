@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from seglog_format.schema.inside import FRAMED_TOPICS
+from seglog_format.schema.metadata_records import FRAMED_TOPICS
 from tools.docs import algorithm_blocks, message_tables
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]

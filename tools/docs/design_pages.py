@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format import LogConfig
-from seglog_format.cli.inside import structures
+from seglog_format.cli.structures import structures
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
 from tools.docs.spreads import shown
 from tools.reports import birth

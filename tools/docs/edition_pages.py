@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.cli.inside import Edition, State, changed_marks, editions, is_only_reworded, rules_of
+from seglog_format.cli.explain import Edition, State, changed_marks, editions, is_only_reworded, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

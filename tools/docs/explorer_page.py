@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.cli.inside import structures
+from seglog_format.cli.structures import structures
 from tools.rules import requirements
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seglog_format import errors
-from seglog_format.cli.inside import STATUSES
-from seglog_format.cli.main import seglog
+from seglog_format.cli.main import STATUSES, seglog
 from tools import demo_data, reports
 from tools.docs import (
     algorithm_blocks,

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.inside import editions, kaitai_set, structures
+from seglog_format.cli.explain import editions
+from seglog_format.cli.kaitai_set import kaitai_set
+from seglog_format.cli.structures import structures
 from tools.rules import requirements
 
 if TYPE_CHECKING:

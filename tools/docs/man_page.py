@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from seglog_format.cli.inside import STATUSES
-from seglog_format.cli.main import seglog
+from seglog_format.cli.main import STATUSES, seglog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

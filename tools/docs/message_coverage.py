@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglog_format import ControlRecordType
-from seglog_format.codec.inside import decode_application_record, decode_control_record, decode_message
+from seglog_format.codec.control_record import decode_control_record
+from seglog_format.codec.coordinator_records import decode_application_record
+from seglog_format.codec.protocol import decode_message
 from seglog_format.errors import FormatError, Location
-from seglog_format.schema.inside import (
-    CONSUMER_PROTOCOL,
-    COORDINATOR_TOPICS,
-    FRAMED_TOPICS,
-    KRAFT_VALUES,
-    message,
-    rows,
-)
+from seglog_format.schema.control_record import KRAFT_VALUES
+from seglog_format.schema.coordinator_records import CONSUMER_PROTOCOL, COORDINATOR_TOPICS
+from seglog_format.schema.metadata_records import FRAMED_TOPICS
+from seglog_format.schema.protocol import message, rows
 from tools.message_fixtures import RELEASE, read, renamed
 
 if TYPE_CHECKING:

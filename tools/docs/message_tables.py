@@ -6,17 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from construct import Array, FormatField, Renamed, Struct, Subconstruct
 
-from seglog_format.schema.inside import (
-    CODES,
-    COORDINATOR_TOPICS,
-    FORMAT_TYPES,
-    FRAMED_TOPICS,
-    TAGGED_FIELDS,
-    Checked,
-    MessageDefinition,
-    declaration,
-    type_name,
-)
+from seglog_format.schema.coordinator_records import CODES, COORDINATOR_TOPICS
+from seglog_format.schema.fields import FORMAT_TYPES, Checked, type_name
+from seglog_format.schema.metadata_records import FRAMED_TOPICS
+from seglog_format.schema.protocol import TAGGED_FIELDS, MessageDefinition, declaration
 from tools.docs.message_coverage import coverage, sentence_of_releases
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from seglog_format.cli.inside import editions
+from seglog_format.cli.explain import editions
 from tools.docs import explorer_page, permalinks, siblings, site_home, site_search, source_pages, whole_page
 from tools.rules import broker_marks, requirements
 

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.cli.inside import editions, rules_of
+from seglog_format.cli.explain import editions, rules_of
 from tools.rules import requirements
 
 if TYPE_CHECKING:

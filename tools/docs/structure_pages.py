@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seglog_format.cli.inside import Structure, structures, svg, table
+from seglog_format.cli.structures import Structure, structures, svg, table
 from tools.docs import message_tables, page_examples, verdicts
 from tools.rules import requirements
 

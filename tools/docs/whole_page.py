@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.cli.inside import editions
+from seglog_format.cli.explain import editions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.conform_options import (
+from seglog_conformance.commands.conform_options import (
     BUILD_HELP,
     builder_of,
     case_options,
@@ -59,7 +59,6 @@ def new(language: str, directory: Path) -> None:
     --adapter DIRECTORY` whether it works.
     """
     from seglog_conformance.parts import part
-
     from seglog_format.storage.new_directory import all_or_nothing
 
     if directory.exists():
@@ -94,7 +93,6 @@ def report_issue(**options: Any) -> None:  # noqa: ANN401 - click's values
     classes, the rule, and what to change. Without --results, the cases that name the rule are asked.
     """
     from seglog_conformance.issue_report import issue_report, subject_of, unlisted
-
     from seglog_format.storage.new_directory import write_report
 
     rule = normalized(options["rule"])
@@ -173,7 +171,6 @@ def bugs(**options: Any) -> int:  # noqa: ANN401 - click's values
     from seglog_conformance.cases import load_cases
     from seglog_conformance.environment import suite_version
     from seglog_conformance.registry import Builder
-
     from seglog_format.storage.new_directory import write_report
 
     shown = show(

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from seglog_conformance.known import KnownFailures
     from seglog_conformance.registry import Adapter, Builder, Listed
     from seglog_conformance.search import Found
-
     from seglog_format.cli.explain import Edition
 
 
@@ -298,7 +297,6 @@ def _print_found(found: list[Found]) -> list[Found]:
 
 def _write_found(found: list[Found], output: Path | None) -> int:
     from seglog_conformance.generated import case_file
-
     from seglog_format.storage.new_directory import write_report
 
     if output is not None:
@@ -410,7 +408,6 @@ def export(language: str, ops: str, version: str, known: str | None, output: Pat
     """
     from seglog_conformance.language_files import LANGUAGES as LOOKS
     from seglog_conformance.language_files import LanguageFileError, language_file
-
     from seglog_format.cli.explain import rules_of
     from seglog_format.storage.new_directory import write_report
 

@@ -34,7 +34,7 @@ from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.logs import RecordLines, batch_line
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition, open_partition
-from seglog_format.log.trusted_lookup import trusted_position
+from seglog_format.log.segment import trusted_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -431,7 +431,7 @@ def _packed(table: Table, slot: np.dtype[np.void]) -> bytes:
     return slots.tobytes()
 
 
-# -- the columnar engine's part of recovery, in one object; see `engine.protocols.RecoveryKernels` ---------------------
+# -- the columnar engine's part of recovery, in one object -------------------------------------------------------------
 
 
 class ColumnarRecovery:
@@ -444,7 +444,14 @@ class ColumnarRecovery:
     def indexed(
         self, source: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
     ) -> IndexedLog | None:
-        """Return the indexes of a log; None if the fallback decoder has to compute them."""
+        """Return the indexes of a log; None if the fallback decoder has to compute them.
+
+        Args:
+            source: bytes of the log, up to where it is to be indexed.
+            base_offset: of the segment.
+            interval_bytes: `index.interval.bytes`.
+            stores_first_offset: the offset index names the first offset of an entry, not the last.
+        """
         return index_log(source, base_offset, interval_bytes, stores_first_offset=stores_first_offset)
 
     def sound_index(

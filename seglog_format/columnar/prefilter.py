@@ -7,7 +7,7 @@ each rule is implemented once, and findings do not depend on the engine.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -32,11 +32,13 @@ from seglog_format.columnar.records import NO_ROOM
 from seglog_format.columnar.windows import Windows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seglog_format.columnar.arrays import Bytes, Numbers, Table
     from seglog_format.scan_statistics import FallbackCause
     from seglog_format.storage.byte_source import Readable
+
+    Decompress = Callable[[int, int, int, int], bytes | None]
 
 
 # -- the prefilter of indexes, for logs in which every entry passed (chapters 40, 41) ----------------------------------
@@ -135,13 +137,6 @@ MAX_ARENA: Final = 2**30
 NO_ENTRY: Final = -1
 
 
-class Decompressing(Protocol):
-    """Decompresses entries that the kernels do not."""
-
-    def __call__(self, start: int, end: int, codec_id: int, magic: int) -> bytes | None:
-        """Return the content of compressed bytes of the log; None if the checks have to read the entry."""
-
-
 @dataclass(frozen=True, slots=True)
 class FilteredEntries:
     """Adjacent entries that passed the prefilter.
@@ -211,10 +206,11 @@ class ColumnarPrefilter:
         source: bytes of the log.
         base_offset: of the segment.
         limit: bytes that one entry may decompress to.
-        decompress: decompresses entries that the kernels do not.
+        decompress: returns what the kernels do not decompress, by start and end in the log, codec and magic; None if
+            the checks have to read the entry.
     """
 
-    def __init__(self, source: Readable, base_offset: int, limit: int, decompress: Decompressing) -> None:
+    def __init__(self, source: Readable, base_offset: int, limit: int, decompress: Decompress) -> None:
         self._windows = Windows(source)
         self._decompress = decompress
         self._plan = np.zeros(names.PLAN_SIZE, np.int64)

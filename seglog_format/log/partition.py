@@ -25,7 +25,7 @@ from seglog_format.log.scanning import (
     scan_log,
     storage_for,
 )
-from seglog_format.log.segment import LogSegment, OpenSegments
+from seglog_format.log.segment import LogSegment, OpenSegments, trusted_next_offset
 from seglog_format.log.timestamps import (
     OffsetSpec,
     first_not_older,
@@ -35,7 +35,6 @@ from seglog_format.log.timestamps import (
     start_not_older,
 )
 from seglog_format.log.transactions import scan_transactions
-from seglog_format.log.trusted_lookup import trusted_next_offset
 from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind
 from seglog_format.storage.log_storage import LOCAL

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from seglog_format.errors import UsageError
 from seglog_format.log.reading import Borders
-from seglog_format.log.trusted_lookup import offset_up_to_timestamp
+from seglog_format.log.segment import offset_up_to_timestamp
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 
 if TYPE_CHECKING:

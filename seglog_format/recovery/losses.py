@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.log.gaps import watch_over
 from seglog_format.log.listing import SegmentFiles, list_partition
-from seglog_format.log.segment import LogSegment
-from seglog_format.log.trusted_lookup import starts_at, trusted_next_offset
+from seglog_format.log.segment import LogSegment, starts_at, trusted_next_offset
 from seglog_format.model import MissingOffsets
 from seglog_format.recovery.entry_walk import recoverable_frames
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import SeglogError
 from seglog_format.log.entry_table import OffsetRange
-from seglog_format.log.segment import LogSegment, OpenSegments
-from seglog_format.log.trusted_lookup import starts_at, trusted_next_offset
+from seglog_format.log.segment import LogSegment, OpenSegments, starts_at, trusted_next_offset
 from seglog_format.model import GREATEST_OFFSET, INT32_MAX, MissingOffsets
 from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, first_offset, salvage_scan, with_missing

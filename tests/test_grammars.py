@@ -343,7 +343,7 @@ BEYOND_THE_TABLE: Final = ("segmentIndexes", "transformedChunks", "originalChunk
 def test_a_manifest_is_read_if_the_table_of_the_chapter_allows_it(kind: str) -> None:
     assert complaint(WHOLE[kind]) is None
     assert is_accepted(WHOLE[kind])
-    asked = 0
+    assert {path.partition(".")[0] for path, _, _ in ROWS} >= WHOLE[kind].keys()
     for path, _, _ in ROWS:
         *parents, name = path.split(".")
         for value in OTHERS:
@@ -355,8 +355,6 @@ def test_a_manifest_is_read_if_the_table_of_the_chapter_allows_it(kind: str) -> 
             refused = complaint(values)
             assert not (refused and is_accepted(values)), (path, value)
             assert refused or is_accepted(values) or path.endswith(BEYOND_THE_TABLE), (path, value)
-            asked += 1
-    assert asked == len(ROWS) * len(OTHERS) > 400
 
 
 FILES: Final = {

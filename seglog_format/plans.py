@@ -69,8 +69,8 @@ def recover(
     Raises:
         UsageError: the path is not a partition directory, or cannot be read.
         UnreadableError: the disk refuses the directory, a file of it, or a range of a file (SEG-PDR-022).
-        FormatError: something that is no regular file has the name of a log, or a link would have to be changed
-            (SEG-PDR-026).
+        FormatError: something that is no regular file has the name of a log (SEG-PDR-030), or a link would have to be
+            changed (SEG-PDR-031).
 
     Examples:
         >>> from seglog_format import recover

@@ -49,6 +49,8 @@ RECORDED: Final = {
     "SEG-PSN-010": ("producer_snapshots.json", "test_forgotten_producers"),
     "SEG-PSN-011": ("transaction_epochs.json", "test_transaction_epochs"),
     "SEG-RCV-038": ("started_logs.json", "test_recovery_apply"),
+    "SEG-FLS-017": ("started_logs.json", "test_rescue"),
+    "SEG-PDR-026": ("started_logs.json", "test_links"),
     **dict.fromkeys(("SEG-LDR-008", "SEG-PDR-029"), ("broker_starts.json", "test_start_problems")),
     **dict.fromkeys(
         ("SEG-LDR-002", "SEG-LDR-007", "SEG-PDR-016", "SEG-FLS-006"), ("log_directory_rules.json", __name__)

@@ -249,7 +249,7 @@ def test_a_directory_where_a_file_belongs_is_left_alone(tmp_path: Path, capsys: 
     before = names_below(tmp_path)
     assert run(["recover", "--write", str(data)]) == UNREADABLE
     (refusal,) = capsys.readouterr().err.splitlines()
-    assert refusal.endswith("expected a regular file, or a link to one, found a directory [SEG-PDR-026]")
+    assert refusal.endswith("expected a regular file, or a link to one, found a directory [SEG-PDR-030]")
     assert names_below(tmp_path) == before
     index.rmdir()
     assert run(["recover", "--write", str(data)]) in {0, 1}

@@ -487,7 +487,7 @@ def test_the_next_step_about_what_is_no_file_can_be_typed(
         made(directory / name)
         for path in (directory, directory.parent):
             found = said(capsys, path, status=UNREADABLE)
-            steps = [shlex.split(each["next"]) for each in found if "SEG-PDR-026" in each["requirements"]]
+            steps = [shlex.split(each["next"]) for each in found if "SEG-PDR-030" in each["requirements"]]
             assert steps
             assert all(run(words[1:]) != USAGE and name in capsys.readouterr().out for words in steps)
 
@@ -504,7 +504,7 @@ def test_a_root_file_that_is_no_file_was_not_read(
             assert run([command, str(data)]) == UNREADABLE
             assert name in "".join(capsys.readouterr())
         (one,) = said(capsys, data, status=UNREADABLE)
-        assert (one["file"], one["requirements"]) == (str(data / name), ["SEG-PDR-026"])
+        assert (one["file"], one["requirements"]) == (str(data / name), ["SEG-PDR-030"])
         assert run(shlex.split(one["next"])[1:]) == UNREADABLE
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tarfile
 import unicodedata
-from typing import TYPE_CHECKING, Final
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from abnf import Node, ParseError, Rule
 from helpers.broker_names import texts
 from helpers.support import REPOSITORY
+from helpers.tier_objects import AivenSegment
+from helpers.walking import each_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +26,7 @@ from seglog_format.codec.checkpoints import (
 from seglog_format.errors import FormatError, Location
 from seglog_format.names import parse_decimal
 from seglog_format.schema.text import properties
-from seglog_format.tier.layouts import layout_named
+from seglog_format.tier.layouts import layout_named, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -253,6 +257,104 @@ def test_every_name_of_a_stored_object_follows_its_grammar() -> None:
         each_kind = {path.rpartition(".")[2]: path for path in stored}.values()
         assert each_kind
         assert all(object_by_grammar(f"{name}-object", path) for path in each_kind)
+
+
+ROW: Final = re.compile(r"^\| `(?P<path>[\w.]+)` \| (?P<values>.*?) \| (?P<required>.*?) \|", re.MULTILINE)
+TABLE: Final = (
+    (REPOSITORY / "spec" / "47-tier-layouts.md").read_text(encoding="utf-8").partition("| field | values |")[2]
+)
+ROWS: Final = [match.groups() for match in ROW.finditer(TABLE.partition("\n\n")[0])]
+OTHERS: Final = [
+    None,
+    True,
+    0,
+    1,
+    -1,
+    -2,
+    2**31 - 1,
+    2**31,
+    2**63 - 1,
+    2**63,
+    1.0,
+    "",
+    "1",
+    "fixed",
+    "a:AAAA",
+    "AAAA",
+    [],
+    {},
+]
+"""Values to put into a field, of which most do not belong there."""
+RANGE: Final = re.compile(r"(-?\d+) to (\d+)")
+IS_OF: Final[dict[str, Callable[[Any], bool]]] = {
+    "object": lambda value: isinstance(value, dict),
+    "place": lambda value: isinstance(value, dict) and {"position", "size"} <= value.keys(),
+    "epochs": lambda value: isinstance(value, dict),
+    "boolean": lambda value: isinstance(value, bool),
+    "text": lambda value: isinstance(value, str),
+    "base64": lambda value: isinstance(value, str) and parsed(OBJECTS, "base64", value) is not None,
+    "key": lambda value: isinstance(value, str) and parsed(OBJECTS, "key", value) is not None,
+}
+
+
+def is_of(values: str, value: Any) -> bool:  # noqa: ANN401 - whatever JSON has
+    """Return whether a value is one of those that a row of the table lists."""
+    if found := RANGE.fullmatch(values):
+        return type(value) is int and int(found[1]) <= value <= int(found[2])
+    return IS_OF[values](value) if values in IS_OF else value in re.findall(r'"(\w+)"', values)
+
+
+def complaint(values: dict[str, Any]) -> str | None:
+    """Return the first field of a manifest that its table does not allow."""
+    present = {"": values}
+    for path, allowed, required in ROWS:
+        parent, _, name = path.rpartition(".")
+        if parent not in present:
+            continue
+        value = present[parent].get(name)
+        is_due = required == "yes" or required == f"if `{present[parent].get('type')}`"
+        if value is None and not is_due:
+            continue
+        if value is None or (not is_of(allowed, value) and (is_due or required == "no")):
+            return path
+        present[path] = value
+    return None
+
+
+def is_accepted(values: dict[str, Any]) -> bool:
+    try:
+        read_manifest(json.dumps(values).encode(), AT)
+    except FormatError:
+        return False
+    return True
+
+
+INDEXES: Final = dict.fromkeys(("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction"), 28)
+WHOLE: Final = {
+    "fixed": AivenSegment(bytes(4604), {}, key_id="key1").manifest([1028] * 4 + [632], INDEXES),
+    "variable": AivenSegment(bytes(4604), {}, compressed=True).manifest([900] * 4 + [604], INDEXES),
+}
+BEYOND_THE_TABLE: Final = ("segmentIndexes", "transformedChunks", "originalChunkSize", "originalFileSize", "Offset")
+"""Ends of fields that other rules bind to each other: a value that the table allows may still be refused."""
+
+
+@pytest.mark.req("SEG-TIR-003", "SEG-TIR-004")
+@each_of("kind", WHOLE)
+def test_a_manifest_is_read_if_the_table_of_the_chapter_allows_it(kind: str) -> None:
+    assert complaint(WHOLE[kind]) is None
+    assert is_accepted(WHOLE[kind])
+    assert {path.partition(".")[0] for path, _, _ in ROWS} >= WHOLE[kind].keys()
+    for path, _, _ in ROWS:
+        *parents, name = path.split(".")
+        for value in OTHERS:
+            values = deepcopy(WHOLE[kind])
+            inner = values
+            for parent in parents:
+                inner = inner.get(parent, {})
+            inner[name] = value
+            refused = complaint(values)
+            assert not (refused and is_accepted(values)), (path, value)
+            assert refused or is_accepted(values) or path.endswith(BEYOND_THE_TABLE), (path, value)
 
 
 FILES: Final = {

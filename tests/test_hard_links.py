@@ -59,7 +59,7 @@ def linked(source: Path, target: Path) -> None:
         (linked if path.is_dir() else os.link)(path, target / path.name)
 
 
-@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.req("SEG-PDR-031")
 @each_of("name", CHANGES)
 def test_a_change_of_a_file_leaves_its_other_names_alone(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from shutil import copytree
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.hostile_names import below
+from helpers.made_partitions import make, numbered
 from helpers.serving import serving
+from helpers.support import FIXTURES
 from helpers.walking import each_of
 
 from seglog_format import LogConfig, PartitionWriter, new_record, open_partition, verify
@@ -77,6 +80,16 @@ def test_a_linked_log_is_read_and_recovered_as_a_file(
 
 
 @pytest.mark.req("SEG-PDR-026")
+def test_a_linked_log_ends_where_it_ends_for_kafka(tmp_path: Path) -> None:
+    started = json.loads((FIXTURES / "witnesses" / "started_logs.json").read_text(encoding="ascii"))
+    (case,) = [case for case in started["cases"] if case["name"] == "a symbolic link"]
+    path = make(tmp_path, {file: bytes.fromhex(data) for file, data in case["files"].items()})
+    moved(path / numbered("0.log"), tmp_path / "annex")
+    with open_partition(path) as partition:
+        assert {answer["logEndOffset"] for answer in case["answers"].values()} == {partition.log_end_offset}
+
+
+@pytest.mark.req("SEG-PDR-031")
 @pytest.mark.parametrize("like_broker", [[], ["--like-broker"]])
 def test_a_linked_log_that_has_to_be_cut_is_left_alone(
     like_broker: list[str], directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -88,7 +101,7 @@ def test_a_linked_log_that_has_to_be_cut_is_left_alone(
     assert run(["recover", "--write", *like_broker, str(directory)]) not in {0, 1}
     assert "symbolic link" in capsys.readouterr().err
     assert below(tmp_path) == before
-    with pytest.raises(FormatError, match="SEG-PDR-026"):
+    with pytest.raises(FormatError, match="SEG-PDR-031"):
         PartitionWriter(directory)
     after = below(tmp_path)
     assert {name: data for name, data in after.items() if not name.endswith(".lock")} == {
@@ -96,7 +109,7 @@ def test_a_linked_log_that_has_to_be_cut_is_left_alone(
     }
 
 
-@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.req("SEG-PDR-030", "SEG-PDR-031")
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("ending", [".log", ".index"])
 def test_what_is_no_file_is_reported_and_nothing_is_deleted(
@@ -107,7 +120,7 @@ def test_what_is_no_file_is_reported_and_nothing_is_deleted(
     BLOCKS[block](file)
     (tmp_path / "data" / ".kafka_cleanshutdown").unlink()
     before = sorted(os.listdir(directory))  # noqa: PTH208 - names are all that counts
-    found = [finding for finding in verify(directory) if finding.requirement == "SEG-PDR-026"]
+    found = [finding for finding in verify(directory) if finding.requirement == "SEG-PDR-030"]
     assert [finding.location.path for finding in found] == [file.name]
     assert run(["verify", str(directory)]) == 3
     for options in ([], ["--write"], ["--write", "--like-broker"]):
@@ -117,19 +130,19 @@ def test_what_is_no_file_is_reported_and_nothing_is_deleted(
     run(["ls", str(directory)])
     assert file.name in capsys.readouterr().err
     if ending == ".log":
-        with pytest.raises(FormatError, match="SEG-PDR-026"):
+        with pytest.raises(FormatError, match="SEG-PDR-030"):
             values(directory)
 
 
-@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.req("SEG-PDR-030")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_replacing_log_that_is_no_file_is_not_passed_over(block: str, directory: Path) -> None:
     BLOCKS[block](logs(directory)[2].with_suffix(".log.swap"))
-    with pytest.raises(FormatError, match="SEG-PDR-026"):
+    with pytest.raises(FormatError, match="SEG-PDR-030"):
         values(directory)
 
 
-@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.req("SEG-PDR-031")
 def test_a_writer_neither_appends_through_a_link_nor_removes_it(directory: Path, tmp_path: Path) -> None:
     moved(logs(directory)[-1], tmp_path / "annex")
     before = below(tmp_path / "annex")
@@ -157,7 +170,7 @@ def test_a_linked_partition_directory_is_listed(
     assert "orders-0" in capsys.readouterr().out
 
 
-@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.req("SEG-PDR-031")
 def test_recovery_changes_nothing_behind_a_linked_partition_directory(
     directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,14 +200,14 @@ def test_a_server_follows_no_link_out_of_its_root_and_says_so(directory: Path, t
         assert any("link" in line for line in served.findings)
 
 
-@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.req("SEG-PDR-030")
 @pytest.mark.parametrize("target", ["orders-1", "nowhere"])
 def test_a_partition_directory_that_is_a_dead_link_is_an_error(tmp_path: Path, target: str) -> None:
     root = tmp_path / "data"
     (root / "orders-0").mkdir(parents=True)
     (root / "orders-1").symlink_to(root / target)
     assert [(one.location.path, one.requirement) for one in verify(root) if one.severity is Severity.ERROR] == [
-        ("orders-1", "SEG-PDR-026")
+        ("orders-1", "SEG-PDR-030")
     ]
 
 
@@ -216,7 +229,7 @@ OF_OWNERS = ("verify", "dump", "recover", "recover --like-broker", "cluster", "d
 OF_RECORDS, EXPORT = ("ls", "retain", "find 29", "lookup --offset 3"), "export --format jsonl --to"
 
 
-@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.req("SEG-PDR-030")
 @each_of("name", NAMED)
 def test_every_command_says_what_is_not_what_its_name_says(
     name: str, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -30,8 +30,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proofs.resurrect import find_failures, fingerprint
-from seglog_format import RecoveryOptions, open_partition, recover, resurrect, salvage
+from seglog_format import PartitionWriter, RecoveryOptions, open_partition, recover, resurrect, salvage
 from seglog_format.cli.main import run
+from seglog_format.codec.checkpoints import decode_offset_checkpoint
+from seglog_format.errors import Location
 from seglog_format.state.directory_lock import DirectoryLock
 from tests.helpers.kafka import kafka_at_hand
 
@@ -352,6 +354,25 @@ def test_like_broker_leaves_the_logs_that_kafka_leaves(case: dict[str, Any], tmp
             assert logs == answer["logs"], release
 
 
+@pytest.mark.req("SEG-FLS-017")
+@each_of("name", ["recovery point above the log", "recovery point above the log after a clean shutdown"])
+def test_a_writer_goes_on_at_the_end_where_kafka_does(name: str, tmp_path: Path) -> None:
+    (case,) = [case for case in started_logs() if case["name"] == name]
+    root = tmp_path / name.replace(" ", "-")
+    files = {file: bytes.fromhex(data) for file, data in case["files"].items()}
+    directory = make(root, files, clean=case["isClean"])
+    checkpoint(directory, "recovery-point-offset-checkpoint", case["recoveryPoint"])
+    if not case["isClean"]:
+        recover(directory).apply()
+    answer = case["answers"]["4.4.0"]
+    with PartitionWriter(directory) as writer:
+        assert (writer.log_end_offset, writer.recovery_point) == (answer["logEndOffset"], answer["recoveryPoint"])
+    points = decode_offset_checkpoint(
+        (directory.parent / "recovery-point-offset-checkpoint").read_bytes(), Location("points")
+    )
+    assert points.entries[0].offset == answer["recoveryPoint"]
+
+
 def test_default_recovery_leaves_what_kafka_starts_on(tmp_path: Path) -> None:
     cases = {case["name"]: case for case in started_logs()}
     directory = trusted(tmp_path, TRUSTED)
@@ -410,7 +431,7 @@ COMMANDS: Final = {
 }
 
 
-@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.req("SEG-PDR-030")
 @pytest.mark.parametrize("turned", [to_link, to_fifo, to_device, to_directory])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_command_passes_over_a_log_in_silence(

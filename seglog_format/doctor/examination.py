@@ -136,7 +136,7 @@ def _reason(
 
 CHECKSUMS: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004"})
 """Rules without which consumers and followers refuse an entry."""
-UNREAD: Final = frozenset({"SEG-PDR-022", "SEG-PDR-026"})
+UNREAD: Final = frozenset({"SEG-PDR-022", "SEG-PDR-030"})
 """Rules whose findings say that something could not be read."""
 
 

@@ -235,7 +235,7 @@ class PartitionListing(NamedTuple):
 
     @property
     def blocked(self) -> tuple[FormatError, ...]:
-        """Errors for entries that have the name of a log file, and cannot be read as files (SEG-PDR-026)."""
+        """Errors for entries that have the name of a log file, and cannot be read as files (SEG-PDR-030)."""
         return tuple(_blocked(self.path / name, reason) for name, reason in self.skipped if _names_a_file(name))
 
     @property
@@ -248,7 +248,7 @@ class PartitionListing(NamedTuple):
         """Refuse to continue if something that is no regular file has the name of a log: its records would be missing.
 
         Raises:
-            FormatError: there is such a file (SEG-PDR-026).
+            FormatError: there is such a file (SEG-PDR-030).
         """
         if self.blocked_logs:
             raise self.blocked_logs[0]
@@ -312,7 +312,7 @@ class LogDirectoryListing(NamedTuple):
 
     @property
     def blocked(self) -> tuple[FormatError, ...]:
-        """Errors for entries with the name of a root file or partition directory that are neither (SEG-PDR-026)."""
+        """Errors for entries with the name of a root file or partition directory that are neither (SEG-PDR-030)."""
         others = (*self.skipped, *(SkippedEntry(file.name, "a regular file") for file in self.others))
         named = (entry for entry in others if entry.name in FIXED_NAMES or _names_a_partition(entry.name))
         kinds = ((each, "a regular file" if each.name in FIXED_NAMES else "a directory") for each in named)
@@ -398,7 +398,7 @@ def _names_a_partition(name: str) -> bool:
 
 
 def _blocked(path: Path, reason: str, expected: str = "a regular file, or a link to one") -> FormatError:
-    return FormatError(Location(printable(str(path))), "SEG-PDR-026", expected=expected, found=reason)
+    return FormatError(Location(printable(str(path))), "SEG-PDR-030", expected=expected, found=reason)
 
 
 def _of_kinds(

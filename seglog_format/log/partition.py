@@ -647,7 +647,7 @@ def open_partition(
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
-        FormatError: something that is no regular file has the name of a log, such as a broken link (SEG-PDR-026).
+        FormatError: something that is no regular file has the name of a log, such as a broken link (SEG-PDR-030).
 
     Examples:
         >>> from seglog_format import open_partition

@@ -160,8 +160,8 @@ def prepare_recovery(
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), and no log directory is given.
         UnreadableError: the disk refuses the directory, a file of it, or a range of a file (SEG-PDR-022).
-        FormatError: something that is no regular file has the name of a log, a link would have to be changed, or what
-            the given log directory names as a partition is none (SEG-PDR-026).
+        FormatError: something that is no regular file has the name of a log, or what the given log directory names as a
+            partition is none (SEG-PDR-030), or a link would have to be changed (SEG-PDR-031).
     """
     try:
         require_partition(path)
@@ -169,7 +169,7 @@ def prepare_recovery(
         if directory is None:
             raise
         found = str(error).removeprefix(f"{printable(str(path))}: ").partition(";")[0]
-        raise FormatError(Location(str(path)), "SEG-PDR-026", expected="a partition directory", found=found) from error
+        raise FormatError(Location(str(path)), "SEG-PDR-030", expected="a partition directory", found=found) from error
     directory = directory or log_directory_above(path)
     return _prepare(path, directory, options)
 

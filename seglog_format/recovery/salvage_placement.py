@@ -141,7 +141,7 @@ def reports_of(logs: Sequence[LogSegment], placement: Placement) -> Iterator[Sal
 
 
 def blocked_reports(listing: PartitionListing) -> Iterator[SalvagedSegment]:
-    """Yield a report for each log that is no readable file, such as a link that leads nowhere (SEG-PDR-026)."""
+    """Yield a report for each log that is no readable file, such as a link that leads nowhere (SEG-PDR-030)."""
     for error in listing.blocked_logs:
         log = listing.path / Path(error.location.path).name
         name = parse_file_name(log.name)

@@ -247,7 +247,7 @@ def raised_refusals() -> Iterator[None]:
 
     Raises:
         UnreadableError: the first refusal (SEG-PDR-022).
-        FormatError: the first is a log that a listing skips (SEG-PDR-026).
+        FormatError: the first is a log that a listing skips (SEG-PDR-030).
     """
     with noted_refusals() as noted:
         yield

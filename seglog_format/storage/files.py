@@ -643,7 +643,7 @@ def settled(steps: Iterable[FileStep], directory: Path) -> tuple[FileStep, ...]:
 
 
 def require_no_links(steps: Iterable[FileStep]) -> None:
-    """Refuse steps on a file that is a symbolic link, or whose directory is one (SEG-PDR-026).
+    """Refuse steps on a file that is a symbolic link, or whose directory is one (SEG-PDR-031).
 
     Raises:
         FormatError: a step would change a symbolic link, or write through it.
@@ -653,7 +653,7 @@ def require_no_links(steps: Iterable[FileStep]) -> None:
         for path in chain.from_iterable((path, path.parent) for path in paths):
             if path.is_symlink():
                 location, found = Location(str(path)), f"a symbolic link; to {step.text} has to be done at its target"
-                raise FormatError(location, "SEG-PDR-026", expected="a file of its own to change", found=found)
+                raise FormatError(location, "SEG-PDR-031", expected="a file of its own to change", found=found)
 
 
 # -- reading of small files through the file layer ---------------------------------------------------------------------

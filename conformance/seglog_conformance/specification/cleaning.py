@@ -99,7 +99,7 @@ def retain(request: Json) -> Json:
     end = segments[-1].next_offset
     start = max(_offset(beside, LOG_STARTS, 0), segments[0].base_offset)
     mark = max(min(_offset(beside, HIGH_WATERMARKS, end), end), start)
-    done = retention.retain(
+    left, plan, log_starts = retention.retain(
         files,
         retention.Log(segments, int(request["now"]), start, mark),
         options_of(retention.Options, request),
@@ -107,15 +107,15 @@ def retain(request: Json) -> Json:
         partition=PARTITION,
         snapshot=lambda: snapshot_of(producers_before(files, end, decompress).values()),
     )
-    if done.log_starts:
-        beside[LOG_STARTS] = done.log_starts
+    if log_starts:
+        beside[LOG_STARTS] = log_starts
     answer = {
         "ok": True,
-        "segments": [str(base) for base in done.plan.removed],
-        "logStartOffset": str(done.plan.log_start_offset),
+        "segments": [str(base) for base in plan.removed],
+        "logStartOffset": str(plan.log_start_offset),
         "nextOffset": str(end),
     }
-    return {**answer, **_left(request, done.directory, beside)}
+    return {**answer, **_left(request, left, beside)}
 
 
 def compact(request: Json) -> Json:
@@ -133,15 +133,15 @@ def compact(request: Json) -> Json:
         producers_before(files, end, decompress).values(), now_ms, settings.producer_id_expiration_ms
     )
     work = compaction.Work(files, log, settings, decompress, aborted, producers)
-    done = compaction.compact(files, work, modified, compress)
-    if done.plan.groups:
-        beside[CLEANER_OFFSETS] = with_offset(beside.get(CLEANER_OFFSETS, b""), PARTITION, done.plan.end_offset)
+    left, written = compaction.compact(files, work, modified, compress)
+    if work.plan.groups:
+        beside[CLEANER_OFFSETS] = with_offset(beside.get(CLEANER_OFFSETS, b""), PARTITION, work.plan.end_offset)
     return {
         "ok": True,
-        **_planned(done.plan),
-        "modified": {name: str(value) for name, value in sorted(done.modified_ms.items())},
-        **(_batches(done.directory) if options.get("batches") else {}),
-        **_left(request, done.directory, beside),
+        **_planned(work.plan),
+        "modified": {name: str(value) for name, value in sorted(written.items())},
+        **(_batches(left) if options.get("batches") else {}),
+        **_left(request, left, beside),
     }
 
 

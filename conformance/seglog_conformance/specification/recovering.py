@@ -44,11 +44,11 @@ def truncate(request: Json) -> Json:
     """Return the files after truncation."""
     options = request.get("options", {})
     beside = checkpoints_of(options)
-    done = truncate_to(
+    left, checkpoints, end = truncate_to(
         files_of(request), beside, ("topic", 0), int(request["offset"]), decompress, around_of(options, beside)
     )
-    answer = {"files": as_files(done.directory), "names": [*as_files(done.directory)]}
-    return {"ok": True, "nextOffset": str(done.end), **answer, "checkpoints": as_checkpoints(done.checkpoints)}
+    answer = {"files": as_files(left), "names": [*as_files(left)]}
+    return {"ok": True, "nextOffset": str(end), **answer, "checkpoints": as_checkpoints(checkpoints)}
 
 
 def checkpoints_of(options: Json) -> dict[str, bytes]:

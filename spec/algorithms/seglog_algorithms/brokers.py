@@ -381,13 +381,9 @@ class Loading:
         self.plan.dropped = self.bases if self.plan.restarts else self.bases[len(kept) :]
         self.plan.end = max(end, self.around.log_start)
         self.plan.scanned = sorted(self.scans)
-        self.plan.cuts = [self.cut_of(base) for base in sorted(self.scans) if self.scans[base].rules]
+        scans = sorted(self.scans.items())
+        self.plan.cuts = [Cut(base, each.position, each.end, each.rules) for base, each in scans if each.rules]
         return self.plan
-
-    def cut_of(self, base: int) -> Cut:
-        """Return the cut of a scanned segment."""
-        found = self.scans[base]
-        return Cut(base, found.position, found.end, found.rules)
 
     def scan(self, base: int) -> int:
         """Scan a segment, or what an earlier scan kept of it; return the bytes to remove."""
@@ -398,7 +394,9 @@ class Loading:
         if before is not None and before.rules and not found.rules:
             found.rules = before.rules
         self.scans[base] = found
-        self.keep(min((each for each in self.bases if each > base), default=2**63), producers)
+        above = min((each for each in self.bases if each > base), default=2**63)
+        if above > self.log_start:  # SEG-RCV-035: the broker writes a snapshot there
+            self.states[above] = producers
         return size - found.position
 
     def end_of(self, kept: list[int]) -> int:
@@ -423,11 +421,6 @@ class Loading:
         if base not in self.states:
             self.states[base] = self.rebuilt(base)
         return Producers(self.states[base])
-
-    def keep(self, offset: int, producers: Producers) -> None:
-        """Remember the producers at the end of a segment, where the broker writes a snapshot (SEG-RCV-035)."""
-        if offset > self.log_start:
-            self.states[offset] = producers
 
     def rebuilt(self, offset: int) -> Producers:
         """Return the producers at an offset: of the newest snapshot above the log start, and the batches after it."""

@@ -176,17 +176,9 @@ def grouped(segments: Sequence[Segment], limit: int, options: Options) -> Iterat
         yield tuple(one.base_offset for one in group)
 
 
-@dataclass(slots=True)
-class Keys:
-    """The newest offset of each key in the dirty part, and the offset at which the pass stops."""
-
-    newest: dict[bytes, int] = field(default_factory=dict)
-    end_offset: int = 0
-
-
-def keys_of(work: Work, start: int, end: int) -> Keys:
-    """Return the newest offset of each key from an offset up to a base offset."""
-    keys = Keys(end_offset=start)
+def keys_of(work: Work, start: int, end: int) -> tuple[dict[bytes, int], int]:
+    """Return the newest offset of each key from an offset up to a base offset, and where the pass stops."""
+    newest, stop = dict[bytes, int](), start
     bases = [one.base_offset for one in work.log.segments]
     for base, above in zip(bases, [*bases[1:], end], strict=True):
         if base >= end or above <= start:
@@ -198,13 +190,12 @@ def keys_of(work: Work, start: int, end: int) -> Keys:
                 for record in records_of(entry, work.decompress):
                     if record.key is None or record.offset < start:
                         continue
-                    if len(keys.newest) >= work.options.most_keys:  # SEG-CMP-007
-                        return keys
-                    keys.newest[record.key] = record.offset
-                    keys.end_offset = record.offset + 1
-            keys.end_offset = entry.last_offset + 1
-        keys.end_offset = min(above, end)
-    return keys
+                    if len(newest) >= work.options.most_keys:  # SEG-CMP-007
+                        return newest, stop
+                    newest[record.key], stop = record.offset, record.offset + 1
+            stop = entry.last_offset + 1
+        stop = min(above, end)
+    return newest, stop
 
 
 # Which records
@@ -218,6 +209,7 @@ class Work:
         modified_ms: when each file was last written.
         aborted: the aborted transactions that follow from the log (chapter 42).
         producers: those that are active.
+        newest: offset of each key in the dirty part.
         open: ids of producers with a batch of a transaction since their last marker, in the batches read so far.
         index: entries of the transaction index of the segment that is being written.
     """
@@ -228,7 +220,7 @@ class Work:
     decompress: Decompress
     aborted: Sequence[AbortedTransaction]
     producers: Producers
-    keys: Keys = field(default_factory=Keys)
+    newest: dict[bytes, int] = field(default_factory=dict)
     plan: Plan = field(init=False)
     open: set[int] = field(default_factory=set)
     index: list[AbortedTransaction] = field(default_factory=list)
@@ -244,11 +236,11 @@ def stays(record: Record, entry: Entry, work: Work, *, is_unneeded: bool, is_exp
         return not (is_unneeded and is_expired)  # SEG-CMP-014, SEG-CMP-026
     if is_aborted(work.aborted, entry):  # SEG-CMP-013
         return False
-    if record.offset >= work.keys.end_offset:  # SEG-CMP-028
+    if record.offset >= work.plan.end_offset:  # SEG-CMP-028
         return True
     if record.key is None:  # SEG-CMP-009
         return False
-    if record.offset < work.keys.newest.get(record.key, -1):  # SEG-CMP-008
+    if record.offset < work.newest.get(record.key, -1):  # SEG-CMP-008
         return False
     return record.value is not None or not is_expired  # SEG-CMP-010, SEG-CMP-012
 
@@ -280,14 +272,10 @@ def is_unneeded_marker(entry: Entry, work: Work) -> bool:
 def add_aborted(entry: Entry, marker: Marker, work: Work) -> None:
     """List the aborted transaction that a marker ends, as the old index does (SEG-CMP-021)."""
     if marker.type == ABORT:
-        known = {(one.producer_id, one.last_offset): one for one in (*work.aborted, *listed_in(work.directory))}
+        indexes = (data for name, data in work.directory.items() if name.endswith(TRANSACTION_INDEX))
+        listed = [one for index in indexes for one in transaction_index.entries_of(index)]
+        known = {(one.producer_id, one.last_offset): one for one in (*work.aborted, *listed)}
         work.index.append(known[entry.producer_id, entry.header.base_offset])
-
-
-def listed_in(directory: Directory) -> Iterator[AbortedTransaction]:
-    """Yield the entries of all transaction indexes."""
-    for base in base_offsets(directory):
-        yield from transaction_index.entries_of(directory.get(file_name(base, TRANSACTION_INDEX), b""))
 
 
 # Which batches
@@ -360,19 +348,6 @@ def converted(entry: Entry, kept: Sequence[Record]) -> dict[str, int]:
 # The new segment
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """A directory after a pass.
-
-    Attributes:
-        modified_ms: when each log was last written.
-    """
-
-    directory: dict[str, bytes]
-    plan: Plan
-    modified_ms: Mapping[str, int]
-
-
 def segments_of(directory: Directory, modified_ms: Mapping[str, int]) -> list[Segment]:
     """Return what compaction has to know of each segment.
 
@@ -406,8 +381,10 @@ def transactions_of(
     return aborted, stable
 
 
-def compact(directory: Directory, work: Work, modified_ms: Mapping[str, int], compress: Compress) -> Compacted:
-    """Compact a log, whether or not that is due.
+def compact(
+    directory: Directory, work: Work, modified_ms: Mapping[str, int], compress: Compress
+) -> tuple[dict[str, bytes], dict[str, int]]:
+    """Compact a log, whether or not that is due; return its files, and when each log was last written.
 
     Args:
         directory: of the partition.
@@ -417,13 +394,13 @@ def compact(directory: Directory, work: Work, modified_ms: Mapping[str, int], co
     """
     work.plan = plan_compaction(work.log, work.options)
     if work.plan.groups:
-        work.keys = keys_of(work, work.plan.first_dirty_offset, work.plan.first_uncleanable_offset)
-        work.plan = plan_compaction(work.log, work.options, work.keys.end_offset)
+        work.newest, stop = keys_of(work, work.plan.first_dirty_offset, work.plan.first_uncleanable_offset)
+        work.plan = plan_compaction(work.log, work.options, stop)
     files, modified = dict(directory), dict(modified_ms)
     for group in work.plan.groups:
         files = replaced(files, group, new_segment(group, work, modified_ms, compress))
         modified[file_name(group[0], LOG)] = modified_ms.get(file_name(group[-1], LOG), 0)  # SEG-CMP-006
-    return Compacted(files, work.plan, {name: modified.get(name, 0) for name in files if name.endswith(LOG)})
+    return files, {name: modified.get(name, 0) for name in files if name.endswith(LOG)}
 
 
 def new_segment(

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
 
 class Damage(Exception):  # noqa: N818 - what the chapters call it
     """Bytes break a rule that a reader or a recovery enforces.
@@ -17,3 +25,11 @@ class Damage(Exception):  # noqa: N818 - what the chapters call it
         self.rule = rule
         self.position = position
         self.text = text
+
+
+def or_none(read: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result | None:
+    """Return what a function returns; None if it finds damage."""
+    try:
+        return read(*args, **kwargs)
+    except Damage:
+        return None

@@ -29,6 +29,13 @@ MOST_AHEAD: Final = 2**31 - 1
 """How far an offset may be above the base offset of its segment (SEG-LOG-009)."""
 HEADER_SIZE: Final = RecordBatchHeader.sizeof()
 MESSAGE_HEADERS: Final = {0: MessageV0Header, 1: MessageV1Header}
+NOT_NEGATIVE: Final = {
+    "offset": "SEG-MSG-025",
+    "base_offset": "SEG-BAT-005",
+    "last_offset_delta": "SEG-BAT-006",
+    "records_count": "SEG-BAT-007",
+}
+"""Fields of headers that are not negative, in a message or a batch, by rule."""
 
 _SIZE_END: Final = position_of(EntryPrefix, "crc_or_epoch")
 _BATCH_CRC_START: Final = position_of(RecordBatchHeader, "attributes")
@@ -150,7 +157,7 @@ def walk(data: bytes, start: int = 0, *, takes_later_magic: bool = False) -> Ite
 
 
 def up_to_damage(data: bytes, *, takes_later_magic: bool = True) -> Iterator[Entry]:
-    """Yield the entries of a log up to bytes that are none."""
+    """Yield the entries of a log up to bytes that are none; checksums and offsets do not end them."""
     with suppress(Damage):
         yield from walk(data, takes_later_magic=takes_later_magic)
 
@@ -182,16 +189,8 @@ def check_crc(entry: Entry) -> None:
 
 def check_offsets(entry: Entry) -> None:
     """Refuse the header of a batch whose offsets or count are impossible, and a message without an offset."""
-    header, at = entry.header, entry.position
-    if not entry.is_batch:
-        if header.offset < 0:
-            raise Damage("SEG-MSG-025", at, f"offset {header.offset}")
-        return
-    if header.base_offset < 0:
-        raise Damage("SEG-BAT-005", at, f"base offset {header.base_offset}")
-    if header.last_offset_delta < 0:
-        raise Damage("SEG-BAT-006", at, f"last offset delta {header.last_offset_delta}")
-    if header.records_count < 0:
-        raise Damage("SEG-BAT-007", at, f"records count {header.records_count}")
-    if entry.last_offset > LAST_OFFSET + 1:
-        raise Damage("SEG-BAT-009", at, f"last offset {entry.last_offset}")
+    for field, rule in NOT_NEGATIVE.items():
+        if entry.header.get(field, 0) < 0:
+            raise Damage(rule, entry.position, f"{field} {entry.header[field]}")
+    if entry.is_batch and entry.last_offset > LAST_OFFSET + 1:
+        raise Damage("SEG-BAT-009", entry.position, f"last offset {entry.last_offset}")

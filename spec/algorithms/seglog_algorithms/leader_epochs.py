@@ -45,7 +45,7 @@ def truncated_from_end(epochs: Epochs, offset: int) -> Epochs:
 
 
 def truncated_from_start(epochs: Epochs, offset: int) -> Epochs:
-    """Return the epochs of a log that starts at an offset: those before it become one (SEG-RCV-037)."""
+    """Return the epochs of a log that starts at an offset: those up to it, if any, become one (SEG-RCV-037)."""
     before = [each for each in epochs if each[1] <= offset]
     return [(before[-1][0], offset), *epochs[len(before) :]] if before else epochs
 

@@ -115,11 +115,10 @@ def fitting(log: Log, offset: int, end: int, max_bytes: int, *, at_least_one: bo
     start: int | None = None
     for segment in segments_from(log, offset):
         for entry in entries_from(log, segment, offset, end):
-            if entry.end - (entry.position if start is None else start) > max_bytes and not (
-                at_least_one and start is None
-            ):  # SEG-LKP-006
-                return
+            is_first = start is None
             start = entry.position if start is None else start
+            if entry.end - start > max_bytes and not (at_least_one and is_first):  # SEG-LKP-006
+                return
             yield entry
             if entry.end - start >= max_bytes or entry.last_offset + 1 >= end:
                 return

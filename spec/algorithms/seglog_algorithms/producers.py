@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_algorithms.damage import Damage
+from seglog_algorithms.control_records import marker_of
+from seglog_algorithms.damage import Damage, or_none
 from seglog_algorithms.directory import LOG, SNAPSHOT, base_offsets, file_name, offsets_of
 from seglog_algorithms.entries import NO_TIMESTAMP, crc32c, up_to_damage
 from seglog_algorithms.records import sequence_of
-from seglog_algorithms.transaction_index import after_entry, readable_marker
+from seglog_algorithms.transaction_index import after_entry
 from seglog_format.schema.fields import position_of
 from seglog_format.schema.producer_snapshot import ProducerSnapshot, ProducerSnapshotHeader, ProducerStateEntry
 
@@ -170,11 +171,7 @@ def snapshot_offsets(directory: Directory) -> list[int]:
 
 def is_readable(snapshot: bytes) -> bool:
     """Return whether a snapshot can be read."""
-    try:
-        snapshot_entries(snapshot)
-    except Damage:
-        return False
-    return True
+    return or_none(snapshot_entries, snapshot) is not None
 
 
 def without_strays(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
@@ -206,5 +203,5 @@ def replayed(producers: Producers, files: Directory, offsets: range, decompress:
     for base in base_offsets(files):
         for entry in up_to_damage(files[file_name(base, LOG)]) if base < offsets.stop else ():
             if entry.last_offset >= offsets.start:
-                producers.add(entry, readable_marker(entry, decompress))
+                producers.add(entry, or_none(marker_of, entry, decompress))
     return producers

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from seglog_algorithms.damage import Damage
+from seglog_algorithms.damage import Damage, or_none
 from seglog_algorithms.entries import HEADER_SIZE, LAST_OFFSET, NO_TIMESTAMP, Entry, check_offsets, crc32
 from seglog_format.schema.fields import CONSTRUCT_ERRORS
 from seglog_format.schema.message_set import MESSAGES, MessageV0Header
@@ -147,10 +147,8 @@ def first_offset(entry: Entry, decompress: Decompress) -> int:
     """Return the first offset of an entry; of a wrapper that cannot be decompressed, its last."""
     if entry.first_offset is not None:
         return entry.first_offset
-    try:
-        return records_of(entry, decompress)[0].offset
-    except Damage:
-        return entry.last_offset
+    records = or_none(records_of, entry, decompress)
+    return records[0].offset if records else entry.last_offset
 
 
 # Chapter 33

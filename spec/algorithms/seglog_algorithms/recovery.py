@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_algorithms import offset_index, time_index, transaction_index
 from seglog_algorithms.control_records import marker_of
-from seglog_algorithms.damage import Damage
+from seglog_algorithms.damage import Damage, or_none
 from seglog_algorithms.directory import (
     CLEANED,
     DELETED,
@@ -121,15 +121,6 @@ class Recovered:
 
     directory: dict[str, bytes]
     plan: Plan
-
-
-@dataclass(frozen=True, slots=True)
-class Truncated:
-    """A directory after truncation, the checkpoints of its log directory, and the end of the log."""
-
-    directory: dict[str, bytes]
-    checkpoints: dict[str, bytes]
-    end: int
 
 
 def recover(
@@ -437,8 +428,8 @@ def truncate(
     offset: int,
     decompress: Decompress,
     around: Around,
-) -> Truncated:
-    """Truncate a log to an offset.
+) -> tuple[dict[str, bytes], dict[str, bytes], int]:
+    """Return the directory after a log is truncated, the checkpoints of its log directory, and the end of the log.
 
     Args:
         directory: the partition directory.
@@ -458,7 +449,7 @@ def truncate(
         raise Damage("SEG-TRN-002", text="the log would not lead to its remote segments any more")
     end = next_offset(files[file_name(bases[-1], LOG)], bases[-1])
     if offset >= end:  # SEG-TRN-002
-        return Truncated(files, dict(checkpoints), end)
+        return files, dict(checkpoints), end
     kept = [base for base in bases if base <= offset]
     lowered = {name: lowered_to(data, partition, offset) for name, data in checkpoints.items() if name in LOWERED}
     change_epochs(files, lambda known: truncated_from_end(known, offset if kept else -1))  # SEG-TRN-007
@@ -470,24 +461,18 @@ def truncate(
         truncate_segment(files, kept[-1], offset)
     if around.clean and not without_strays(snapshot_offsets(files), kept):
         write_snapshot(files, offset, around.log_start, decompress)
-    return Truncated(files, {**checkpoints, **lowered}, offset)
+    return files, {**checkpoints, **lowered}, offset
 
 
 def is_tiered(files: Directory, first: int, log_start: int) -> bool:
     """Return whether a log begins below its first segment, in a remote store (SEG-PDR-028)."""
-    try:
-        epochs = read_epochs(files.get(LEADER_EPOCHS, b""))
-    except Damage:
-        epochs = []
+    epochs = or_none(read_epochs, files.get(LEADER_EPOCHS, b""))
     return (epochs[0][1] if epochs else log_start or first) < first
 
 
 def lowered_to(data: bytes, partition: tuple[str, int], offset: int) -> bytes:
     """Lower the checkpointed offset of a partition (SEG-TRN-005); one that cannot be read stays."""
-    try:
-        entries = read_offsets(data)
-    except Damage:
-        return data
+    entries = or_none(read_offsets, data) or []
     lowered = [(*each[:2], min(each[2], offset)) if each[:2] == partition else each for each in entries]
     return data if lowered == entries else checkpoint(lowered)
 

@@ -203,19 +203,6 @@ def is_waiting(log: Log, options: Options, number: int) -> bool:
 # The directory
 
 
-@dataclass(frozen=True, slots=True)
-class Retained:
-    """A directory after a pass.
-
-    Attributes:
-        log_starts: the checkpoint of log start offsets afterwards; None if there is none.
-    """
-
-    directory: dict[str, bytes]
-    plan: Plan
-    log_starts: bytes | None
-
-
 def segments_of(directory: Directory, modified_ms: Mapping[str, int]) -> list[Segment]:
     """Return what retention has to know of each segment.
 
@@ -246,8 +233,8 @@ def retain(
     log_starts: bytes | None,
     partition: tuple[str, int],
     snapshot: Callable[[], bytes],
-) -> Retained:
-    """Remove the segments that a pass does not keep.
+) -> tuple[dict[str, bytes], Plan, bytes | None]:
+    """Return the directory without the segments that a pass removes, the plan, and the checkpoint of log starts.
 
     Args:
         directory: of the partition.
@@ -268,7 +255,7 @@ def retain(
         change_epochs(files, lambda known: truncated_from_start(known, start))  # SEG-RET-011
     for base in plan.removed:
         files = without_segment(files, base)
-    return Retained(files, plan, log_starts)
+    return files, plan, log_starts
 
 
 def without_segment(directory: Directory, base_offset: int, *, keeps_snapshot: bool = False) -> dict[str, bytes]:

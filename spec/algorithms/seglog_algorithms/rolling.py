@@ -9,11 +9,12 @@ from seglog_algorithms.entries import MOST_AHEAD
 
 if TYPE_CHECKING:
     from seglog_algorithms.appending import Settings
+    from seglog_algorithms.writing import Segment
 
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """The active segment; `first_timestamp_ms` is where its time begins (SEG-ROL-004)."""
+    """What a roll depends on in the active segment; `first_timestamp_ms` is where its time begins (SEG-ROL-004)."""
 
     base_offset: int
     size: int
@@ -35,7 +36,7 @@ class Incoming:
     magic: int = 2
 
 
-def roll_reason(active: Active, incoming: Incoming, settings: Settings, now_ms: int) -> str | None:
+def roll_reason(active: Active | Segment, incoming: Incoming, settings: Settings, now_ms: int) -> str | None:
     """Return why a segment ends before an append (SEG-ROL-001); None if it continues."""
     if active.size + incoming.size > settings.segment_bytes:  # SEG-ROL-002
         return "size"
@@ -55,7 +56,7 @@ def roll_ms(settings: Settings) -> int:
     return min(settings.segment_ms, settings.max_compaction_lag_ms) if settings.is_compacted else settings.segment_ms
 
 
-def age_ms(active: Active, incoming: Incoming, settings: Settings, now_ms: int) -> int:
+def age_ms(active: Active | Segment, incoming: Incoming, settings: Settings, now_ms: int) -> int:
     """Return the age of a segment at an append (SEG-ROL-004)."""
     if settings.generation != "0.8" and active.first_timestamp_ms >= 0:
         return incoming.max_timestamp_ms - active.first_timestamp_ms

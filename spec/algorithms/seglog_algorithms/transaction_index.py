@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from seglog_algorithms.control_records import ABORT, Marker, marker_of
-from seglog_algorithms.damage import Damage
+from seglog_algorithms.damage import Damage, or_none
 from seglog_algorithms.entries import NO_PRODUCER, Entry
 from seglog_algorithms.offset_index import Slots
 from seglog_format.schema.transaction_index import TransactionIndexEntry
@@ -93,14 +93,6 @@ def build(entries: Iterable[Entry], open_offsets: Mapping[int, int], decompress:
     found = []
     for entry in entries:
         if entry.producer_id > NO_PRODUCER:
-            open_offsets, aborted = after_entry(open_offsets, entry, readable_marker(entry, decompress))
+            open_offsets, aborted = after_entry(open_offsets, entry, or_none(marker_of, entry, decompress))
             found += [] if aborted is None else [aborted]
     return as_bytes(found)  # SEG-TXN-004: in the order of the markers
-
-
-def readable_marker(entry: Entry, decompress: Decompress) -> Marker | None:
-    """Return the end marker in an entry; None also if it cannot be read."""
-    try:
-        return marker_of(entry, decompress)
-    except Damage:
-        return None

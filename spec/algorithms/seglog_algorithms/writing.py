@@ -44,7 +44,7 @@ from seglog_algorithms.producers import (
     without_strays,
 )
 from seglog_algorithms.recovery import rising_epochs
-from seglog_algorithms.rolling import Active, Incoming, jitter_ms, new_base_offset, roll_reason
+from seglog_algorithms.rolling import Incoming, jitter_ms, new_base_offset, roll_reason
 from seglog_format.schema.offset_index import OffsetIndexEntry
 from seglog_format.schema.time_index import TimeIndexEntry
 
@@ -66,13 +66,19 @@ TIME_SLOT: Final[int] = TimeIndexEntry.sizeof()
 class Segment(IndexBuilder):
     """The active segment; `index_bytes` is the size of each index while it is active."""
 
-    base: int
+    base_offset: int
     created_ms: int
     jitter_ms: int
     index_bytes: int
+    has_time_index: bool
     log: bytes = b""
     first_timestamp_ms: int = NO_TIMESTAMP
     has_indexes: bool = False
+
+    @property
+    def size(self) -> int:
+        """Size of its log in bytes."""
+        return len(self.log)
 
     @property
     def is_offset_index_full(self) -> bool:
@@ -82,7 +88,7 @@ class Segment(IndexBuilder):
     @property
     def is_time_index_full(self) -> bool:
         """Whether the time index has only the slot for the end of the segment left (SEG-ROL-017)."""
-        return len(self.times) >= self.index_bytes // TIME_SLOT - 1
+        return self.has_time_index and len(self.times) >= self.index_bytes // TIME_SLOT - 1
 
     def add_point(self, offset: int, position: int) -> None:
         """Add the entries that are due; one that finds no slot is left out (SEG-ROL-016)."""
@@ -204,10 +210,11 @@ class OpenLog:
         return Segment(
             settings.index_interval_bytes,
             largest=(NO_TIMESTAMP, base),
-            base=base,
+            base_offset=base,
             created_ms=self.now_ms,
             jitter_ms=jitter_ms(settings, self.fraction),
             index_bytes=settings.segment_index_bytes,
+            has_time_index=settings.generation != "0.8",
         )
 
     def new_segment(self, base: int) -> None:
@@ -226,15 +233,15 @@ class OpenLog:
         """Write the files of the active segment: at their full size while it is active (SEG-ROL-013, SEG-ROL-018)."""
         active, size = self.active, self.settings.segment_index_bytes
         log_size = self.settings.segment_bytes if self.settings.preallocate and not is_sealed else 0
-        self.files[file_name(active.base, LOG)] = active.log.ljust(log_size, b"\0")
+        self.files[file_name(active.base_offset, LOG)] = active.log.ljust(log_size, b"\0")
         if not active.has_indexes:
             return
-        indexes = active.built(active.base)
+        indexes = active.built(active.base_offset)
         full = 0 if is_sealed else size // OFFSET_SLOT * OFFSET_SLOT
-        self.files[file_name(active.base, INDEX)] = indexes.offset.ljust(full, b"\0")
-        if self.settings.generation != "0.8":
+        self.files[file_name(active.base_offset, INDEX)] = indexes.offset.ljust(full, b"\0")
+        if active.has_time_index:
             full = 0 if is_sealed else size // TIME_SLOT * TIME_SLOT
-            self.files[file_name(active.base, TIME_INDEX)] = indexes.time.ljust(full, b"\0")
+            self.files[file_name(active.base_offset, TIME_INDEX)] = indexes.time.ljust(full, b"\0")
 
     # Append
 
@@ -281,7 +288,7 @@ class OpenLog:
             appended[-1].entry.last_offset,
             appended[0].entry.magic,
         )
-        reason = roll_reason(self.state(), incoming, self.settings, self.now_ms) or self.lacks_slots(appended)
+        reason = roll_reason(self.active, incoming, self.settings, self.now_ms) or self.lacks_slots(appended)
         if reason is not None:
             self.roll(new_base_offset(self.end, incoming, self.settings))
         for each in appended:
@@ -292,7 +299,7 @@ class OpenLog:
         self.write_entries(appended)
         self.producers, self.end = producers, appended[-1].entry.last_offset + 1
         if aborted:  # SEG-TXN-001
-            name = file_name(self.active.base, TRANSACTION_INDEX)
+            name = file_name(self.active.base_offset, TRANSACTION_INDEX)
             self.files[name] = self.files.get(name, b"") + transaction_index.as_bytes(aborted)
         self.flush_if_due()
         return appended, reason
@@ -309,19 +316,6 @@ class OpenLog:
         active.has_indexes = True
         self.show()
 
-    def state(self) -> Active:
-        """Return what the decision to roll needs of the active segment."""
-        active = self.active
-        return Active(
-            active.base,
-            len(active.log),
-            active.first_timestamp_ms,
-            active.created_ms,
-            active.jitter_ms,
-            is_offset_index_full=active.is_offset_index_full,
-            is_time_index_full=self.settings.generation != "0.8" and active.is_time_index_full,
-        )
-
     def lacks_slots(self, appended: Sequence[Appended]) -> str | None:
         """Return which index lacks slots for an append of several entries (SEG-ROL-016)."""
         if not self.active.log or len(appended) == 1 or not self.active.has_indexes:
@@ -330,7 +324,7 @@ class OpenLog:
         for unit in trial.units(appended, self.settings.generation):
             if trial.is_due and trial.is_offset_index_full:
                 return "offset index full"
-            if trial.is_due and trial.is_time_index_full and self.settings.generation != "0.8":
+            if trial.is_due and trial.is_time_index_full:
                 return "time index full"
             trial.add(*unit)
         return None
@@ -339,7 +333,7 @@ class OpenLog:
 
     def roll(self, base: int) -> None:
         """Begin a segment; one that is empty is created again (SEG-ROL-005)."""
-        if base == self.active.base:
+        if base == self.active.base_offset:
             del self.files[file_name(base, LOG)]
         else:
             self.seal()

@@ -27,8 +27,8 @@ from seglog_format.codec.record_stream import KEPT_RECORDS
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.log.entry_table import EVERYTHING, OffsetRange, WantedRange, check_offsets, proven_start
 from seglog_format.log.index_rules import LogOutline, LogRow
+from seglog_format.log.search import next_entry, unexpected_end
 from seglog_format.model import ControlRecordType, Frame, MissingOffsets, RecordBatchHeader, Tail, TailKind
-from seglog_format.recovery.salvage_scan import next_entry, unexpected_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

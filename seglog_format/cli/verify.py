@@ -108,7 +108,7 @@ def command(  # noqa: PLR0913 - an option each
 
     With --from, --to, --since or --until, only batches of this range are checked, which standard error says, and the
     exit status is that of these batches. TIME is milliseconds, an ISO time, or how long ago: 2h, 30m, 7d. A batch is
-    newer than --until if its latest record is, and the first such batch of a log is checked too.
+    newer than --until if its latest record is, and the first such batch of a log is also checked.
     """
     from seglog_format.checks import verify
     from seglog_format.checks.finding import Extent

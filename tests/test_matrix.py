@@ -328,6 +328,18 @@ def test_an_incomplete_batch_before_an_intact_one_is_damage(
 
 
 RECORD: Final = record(3, 0, b"kk", b"vvv", ((b"h", b"x"), (b"i", None)))
+
+
+@each_of("name", HIDDEN)
+def test_what_an_incomplete_batch_hides_reaches_to_the_high_watermark(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5) + HIDDEN[name]})
+    checkpoint(path, MARK, 15)
+    for command in ("records", "scan", "ls", "dump"):
+        assert IN_FULL[command](path, capsys) == (FOUND, {(5, 15)}), command
+
+
 UNREADABLE_BATCHES: Mapping[str, bytes] = {
     "magic 3": flipped(MIDDLE, 16, 1),
     "magic 9": flipped(MIDDLE, 16, 11),

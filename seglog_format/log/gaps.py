@@ -414,7 +414,8 @@ class GapWatch:
         """
         error = None if left_at is None else self._hiding(left_at)
         if error is not None:
-            _report(on_gap, Gap(reached, reached, GapKind.HIDDEN, error.location.path, left_at or 0, error))
+            end_offset = max(reached, self._proved_end[0])
+            _report(on_gap, Gap(reached, end_offset, GapKind.HIDDEN, error.location.path, left_at or 0, error))
             return
         is_empty = reached <= base_offset
         if following is None and not self.listing.orphans and reached >= self._proved_end[0] and not is_empty:

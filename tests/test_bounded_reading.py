@@ -217,6 +217,12 @@ def test_verify_says_that_only_a_range_was_checked(tmp_path: Path, capfd: pytest
         (["--since", "30"], 0),
         (["--since", "20", "--to", "30"], 1),
         (["--since", "999"], 0),
+        (["--until", "15"], 0),
+        (["--until", "16"], 1),
+        (["--until", "999"], 1),
+        (["--until", "16", "--to", "20"], 0),
+        (["--since", "30", "--until", "40"], 0),
+        (["--until", "0"], 0),
     ):
         for path in (str(tmp_path), log):
             for engine in ("plain", "reference", *(["columnar"] if lacking() is None else [])):

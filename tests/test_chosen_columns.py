@@ -117,6 +117,34 @@ def test_rows_are_those_that_were_chosen(
         export(tmp_path / "t-0", tmp_path / "out0")
 
 
+def test_a_range_of_offsets_is_exported(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t-0", range(20), batch_size=3)
+    for chosen, first, expected in (
+        ({"from_offset": 15}, 15, [15, 16, 17, 18, 19]),
+        ({"to_offset": 2}, 0, [0, 1]),
+        ({"from_offset": 4, "to_offset": 7}, 4, [4, 5, 6]),
+        ({"from_offset": 90}, 90, []),
+        ({"to_offset": 90}, 0, list(range(20))),
+    ):
+        out = tmp_path / "-".join([*chosen, *map(str, chosen.values())])
+        (exported,) = export(log, out, **chosen)
+        assert (exported.first_offset, exported.row_count, offsets_of(out)) == (first, len(expected), expected)
+        assert [each.row_count for each in export(log, out, **chosen)] == [0]
+        words = [word for name, each in chosen.items() for word in (f"--{name.replace('_', '-')}", str(each))]
+        assert run(["export", str(log), "--to", str(out), *words]) == 0
+        if expected:
+            with pytest.raises(UsageError, match=r"begun with (from|to) .* not as by default"):
+                export(log, out)
+    make_log(log, range(20, 27))
+    chosen = {"from_offset": 4, "to_offset": 22}
+    assert [
+        each.row_count
+        for each in (*export(log, tmp_path / "more", **chosen), *export(log, tmp_path / "more", **chosen))
+    ] == [18, 0]
+    with pytest.raises(UsageError, match="no offset is from 5"):
+        export(log, tmp_path / "none", from_offset=5, to_offset=5)
+
+
 def test_records_that_an_iceberg_table_left_out_are_not_missing_when_they_are_deleted(tmp_path: Path) -> None:
     out = tmp_path / "out"
     options: dict[str, Any] = {"keys": [b"key 3"], "format": "iceberg"}

@@ -193,6 +193,11 @@ def test_another_file_is_not_written_over(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
 
 
+def test_an_output_without_an_ending_is_a_directory(tmp_path: Path) -> None:
+    exported("--for", "python", "--family", "crc", "-o", tmp_path / "new" / "tests")
+    assert [path.name for path in (tmp_path / "new" / "tests").iterdir()] == ["test_seglog_conformance.py"]
+
+
 def test_a_list_of_ones_own_is_read(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         'implementation = "mine"\nversion = "1"\n\n[[failure]]\ncase = "crc/flip-crc-byte-0"\nverdict = "SILENT"\n'

@@ -107,9 +107,16 @@ def test_a_scan_past_damage_hears_of_a_wrong_size_before_other_segments(
 
 def test_a_torn_end_of_the_last_segment_is_no_damage(tmp_path: Path) -> None:
     damaged: list[FormatError] = []
-    with open_partition(make(tmp_path, {"0.log": bytes(SIZE_FLIPPED)})) as partition:
+    with open_partition(make(tmp_path, {"0.log": entry(0, 5) + entry(5, 5)[:-1]})) as partition:
         assert by_scan(partition, on_corrupt=damaged.append) == [0, 1, 2, 3, 4]
     assert damaged == []
+
+
+def test_entries_behind_an_end_that_seems_torn_are_damage(tmp_path: Path) -> None:
+    damaged: list[FormatError] = []
+    with open_partition(make(tmp_path, {"0.log": bytes(SIZE_FLIPPED)})) as partition:
+        assert by_scan(partition, on_corrupt=damaged.append, on_gap=lambda _: None) == [0, 1, 2, 3, 4]
+    assert [error.requirements for error in damaged] == [("SEG-LOG-004",)]
 
 
 def test_other_gaps_are_no_damage(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from helpers.batches import batch, record
 from helpers.damage import damaged_cases
 from helpers.made_partitions import EMPTY_SNAPSHOT, EPOCHS, checkpoint, entry, make, numbered, transactional
 from helpers.messages import message, wrapper
@@ -305,19 +306,38 @@ DISORDERED: Mapping[str, dict[str, bytes]] = {
 }
 """Files with batches that are whole, and have offsets that their place in the log cannot hold."""
 HIDDEN: Mapping[str, bytes] = {
+    "a byte too many": b"\0" + MIDDLE + entry(10, 5),
+    "bytes of another file": b"\x07" * 77 + MIDDLE + entry(10, 5),
+    "a batch without its first bytes": MIDDLE[9:] + entry(10, 5),
     "a size beyond the file": flipped(MIDDLE, 8, 0x40) + entry(10, 5),
     "a size beyond the file by a byte": flipped(MIDDLE, 11, 0x80)[:190] + entry(10, 1),
 }
 """What follows the first batch of a log: an entry that seems to be cut short, and an intact one."""
 
 
-@pytest.mark.parametrize("command", ["verify", "doctor", "dump", "recover", "salvage", "resurrect", "find"])
+@pytest.mark.parametrize("command", [*IN_FULL, "cluster", "diff", "export", "find"])
 @each_of("name", HIDDEN)
 def test_an_incomplete_batch_before_an_intact_one_is_damage(
     name: str, command: str, tmp_path: Path, capsys: Capture
 ) -> None:
     path = make(tmp_path, {"0.log": entry(0, 5) + HIDDEN[name]})
-    assert status_of_command(command, path, capsys) == (UNREAD if command == "find" else FOUND)
+    if command == "cluster":
+        assert lines_of([command, str(path.parent)], capsys)[0] == FOUND
+    else:
+        assert status_of_command(command, path, capsys) == (UNREAD if command in {"diff", "export", "find"} else FOUND)
+
+
+RECORD: Final = record(3, 0, b"kk", b"vvv", ((b"h", b"x"), (b"i", None)))
+
+
+@each_of("name", HIDDEN)
+def test_what_an_incomplete_batch_hides_reaches_to_the_high_watermark(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5) + HIDDEN[name]})
+    checkpoint(path, MARK, 15)
+    for command in ("records", "scan", "ls", "dump"):
+        assert IN_FULL[command](path, capsys) == (FOUND, {(5, 15)}), command
 
 
 UNREADABLE_BATCHES: Mapping[str, bytes] = {
@@ -325,6 +345,10 @@ UNREADABLE_BATCHES: Mapping[str, bytes] = {
     "magic 9": flipped(MIDDLE, 16, 11),
     "records that do not decode": entry(5, 5, records_count=6),
     "an undefined codec": entry(5, 5, attributes=7),
+    **{
+        f"a record of {size} bytes": batch(bytes([2 * size]) + RECORD[1 : size + 1], base_offset=5, last_offset_delta=4)
+        for size in range(len(RECORD) - 1)
+    },
 }
 """Batches of the offsets 5 to 9 with the right checksum, which covers no magic, and which no reader can read."""
 

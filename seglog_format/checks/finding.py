@@ -88,11 +88,13 @@ class Finding:
     def of_error(cls, error: FormatError) -> Finding:
         """Create the finding for an error of a decoder.
 
-        A refusal is a warning: it only says that the bytes were not checked.
+        A refusal is a warning: it only says that the bytes were not checked. Otherwise, what does not decode is more
+        than a note, also if the field that is missing or wrong may have any value.
         """
         finding = cls.of(error.requirements[0], Problem(error.location, error.expected, error.found))
-        is_refused = isinstance(error, RefusedError)
-        return replace(finding, severity=Severity.WARNING, is_unchecked=True) if is_refused else finding
+        if isinstance(error, RefusedError):
+            return replace(finding, severity=Severity.WARNING, is_unchecked=True)
+        return replace(finding, severity=Severity.ERROR) if finding.severity is Severity.NOTE else finding
 
     def __str__(self) -> str:
         more = f" ({self.count} times)" if self.count > 1 else ""

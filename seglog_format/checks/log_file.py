@@ -25,10 +25,17 @@ from seglog_format.codec.decode import field as field_of_batch
 from seglog_format.codec.framing import frame_at, walk
 from seglog_format.codec.record_stream import KEPT_RECORDS
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
-from seglog_format.log.entry_table import EVERYTHING, OffsetRange, WantedRange, check_offsets, proven_start
+from seglog_format.log.entry_table import (
+    EVERYTHING,
+    OffsetRange,
+    WantedRange,
+    check_offsets,
+    end_of_older,
+    proven_start,
+)
 from seglog_format.log.index_rules import LogOutline, LogRow
+from seglog_format.log.search import next_entry, unexpected_end
 from seglog_format.model import ControlRecordType, Frame, MissingOffsets, RecordBatchHeader, Tail, TailKind
-from seglog_format.recovery.salvage_scan import next_entry, unexpected_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -148,10 +155,12 @@ class LogVerification:
         self.limit = limit
         self.advance = advance
         self.summary = LogSummary()
-        self._position, self._wanted = 0, wanted
+        self._position, self._end, allowed = 0, wanted.to_offset, OffsetRange(base_offset)
         if wanted.from_offset is not None or wanted.since_ms is not None:
-            allowed, first = OffsetRange(base_offset), wanted.from_offset or 0
-            self._position, _ = proven_start(source, path, allowed, first, wanted.since_ms)
+            self._position, _ = proven_start(source, path, allowed, wanted.from_offset or 0, wanted.since_ms)
+        if wanted.until_ms is not None:
+            ends = end_of_older(source, path, allowed, wanted.until_ms), self._end
+            self._end = min((end for end in ends if end is not None), default=None)
         self._refused_until = 0
         self._prefilter = None if prefilter is None else prefilter(source, base_offset, limit, self._decompressed)
 
@@ -243,8 +252,8 @@ class LogVerification:
                 return
 
     def _is_past_range(self) -> bool:
-        last, end = self.summary.last_offset, self._wanted.to_offset
-        return end is not None and last is not None and last + 1 >= end
+        last = self.summary.last_offset
+        return self._end is not None and last is not None and last + 1 >= self._end
 
     def _header(self, position: int, previous: int | None) -> Iterator[Finding]:
         """Check the header of a batch whose records were prefiltered."""

@@ -71,6 +71,7 @@ def verify(  # noqa: PLR0913 - options by name
     from_offset: int | None = None,
     to_offset: int | None = None,
     since_ms: int | None = None,
+    until_ms: int | None = None,
 ) -> Iterator[Finding]:
     """Check everything at a path against the specification.
 
@@ -85,10 +86,11 @@ def verify(  # noqa: PLR0913 - options by name
         remote: the store with the tiered segments of partitions, where offsets are looked up that are missing in a
             directory; `RemoteTier.verify` checks its content. See `open_tier`.
         base_offset: of a single log whose name has none; None for its first offset.
-        from_offset: with this or one of the next two, only batches of logs are checked, no indexes, other files and
+        from_offset: with this or one of the next three, only batches of logs are checked, no indexes, other files and
             gaps: from the one before the batch that holds this offset on.
         to_offset: the checks of a log end after the batch that reaches this offset.
         since_ms: the checks of a log begin at the batch before the first that is not older by its header.
+        until_ms: the checks of a log end after the batch that follows the last older one by its header.
 
     Yields:
         Findings, file by file; locations name files below the given path. Notes of one kind in a file are one finding.
@@ -117,7 +119,7 @@ def verify(  # noqa: PLR0913 - options by name
         extent=counted,
         remote=remote,
         base_offset=base_offset,
-        wanted=WantedRange(from_offset=from_offset, to_offset=to_offset, since_ms=since_ms),
+        wanted=WantedRange(from_offset=from_offset, to_offset=to_offset, since_ms=since_ms, until_ms=until_ms),
     )
     for finding in notes_once(_findings(root, options)):
         yield _below(root, finding)

@@ -215,12 +215,14 @@ class Comparison:
             if position is None:
                 reached[base] = segment.next_offset
                 return
-            for batch in segment.batches(position):
+            for frame in segment.ordered_frames(position):
+                batch = segment.decode(frame)
                 if wanted.to_offset is not None and batch.base_offset >= wanted.to_offset:
                     del reached[base]
                     return
                 yield batch
-                reached[base] = batch.header.next_offset
+                reached[base], position = batch.header.next_offset, frame.end
+            segment.refuse_hidden_entries(position)
         except FormatError as problem:
             self.problems.append(str(problem))
             self.is_damaged = True

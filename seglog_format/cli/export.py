@@ -15,6 +15,7 @@ from seglog_format.cli.main import DONE, FINDINGS, PassingOver
 from seglog_format.cli.options import (
     PATH,
     json_option,
+    offset_of,
     remote_options,
     size_of,
     stats_option,
@@ -95,6 +96,8 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     "--only-key", "only_keys", metavar="TEXT", multiple=True, help="Only records with this key; may be repeated."
 )
 @times_option
+@click.option("--from-offset", type=offset_of, metavar="OFFSET", help="First offset to read of each partition.")
+@click.option("--to-offset", type=offset_of, metavar="OFFSET", help="Stop before this offset.")
 @click.option("--format", type=click.Choice(FORMATS), default="parquet", show_default=True)
 @click.option(
     "--partition-by",
@@ -198,6 +201,8 @@ def command(  # noqa: PLR0913 - an option each
     only_keys: tuple[str, ...],
     since_ms: int | None,
     until_ms: int | None,
+    from_offset: int | None,
+    to_offset: int | None,
     committed: bool,
     follow: int | None,
     schemas_path: Path | None,
@@ -237,7 +242,7 @@ def command(  # noqa: PLR0913 - an option each
         paths,
         topics=topics or None,
         partitions=partitions or None,
-        choice=Choice(columns, headers, keys or None, since_ms, until_ms),
+        choice=Choice(columns, headers, keys or None, since_ms, until_ms, from_offset, to_offset),
         isolation=READ_COMMITTED if committed else READ_UNCOMMITTED,
         is_followed=bool(follow),
         remote=None if remote is None else remote.open(),

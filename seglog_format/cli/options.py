@@ -135,25 +135,18 @@ def _time_option(name: str, text: str) -> Callable[[CommandT], CommandT]:
     return click.option(f"--{name}", f"{name}_ms", callback=to_timestamp_ms, metavar="TIME", help=text)
 
 
-since_option: Final = _time_option("since", "Only records that are not older.")
-
-
 def times_option(function: CommandT) -> CommandT:
     """Add ``--since`` and ``--until``: the range of timestamps to read."""
-    return since_option(_time_option("until", "Only records that are older.")(function))
-
-
-def offsets_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--from`` and ``--to``: the range of offsets to read."""
-    end = click.option("--to", "to_offset", type=offset_of, metavar="OFFSET", help="Stop before this offset.")
-    return click.option("--from", "from_offset", type=offset_of, metavar="OFFSET", help="First offset to read.")(
-        end(function)
-    )
+    until = _time_option("until", "Only records that are older.")
+    return _time_option("since", "Only records that are not older.")(until(function))
 
 
 def range_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for offsets and for timestamps."""
-    return offsets_option(times_option(function))
+    """Add the options for offsets, ``--from`` and ``--to``, and for timestamps."""
+    end = click.option("--to", "to_offset", type=offset_of, metavar="OFFSET", help="Stop before this offset.")
+    return click.option("--from", "from_offset", type=offset_of, metavar="OFFSET", help="First offset to read.")(
+        end(times_option(function))
+    )
 
 
 GENERATIONS: Final = ("0.8", "0.10.1", "0.11", "2.0", "3.7", "4.1")

@@ -204,6 +204,7 @@ def segment_summary(
             for frame in in_order(frames, segment.path, segment.allowed, next_offset - 1):
                 contents.add(frame.header)
                 next_offset, end = frame.header.next_offset, frame.end
+            segment.refuse_hidden_entries(end)
         except FormatError as problem:
             rules = ", ".join(problem.requirements)
             state, tail_size = f"damaged at {problem.location.position} [{rules}]", segment.size - end

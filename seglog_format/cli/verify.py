@@ -15,9 +15,8 @@ from seglog_format.cli.options import (
     engine_option,
     json_option,
     limit_option,
-    offsets_option,
+    range_option,
     remote_options,
-    since_option,
     stats_option,
     write_statistics,
 )
@@ -73,8 +72,7 @@ SEVERITIES: Final = ("error", "warning", "note")
     metavar="OFFSET",
     help="Base offset of a log file whose name has none, such as standard input; by default its first offset.",
 )
-@offsets_option
-@since_option
+@range_option
 @limit_option
 @engine_option
 @stats_option("Report how many entries compiled code skipped, and how many it left to slower code.")
@@ -108,8 +106,9 @@ def command(  # noqa: PLR0913 - an option each
     segment that __remote_log_metadata beside the partition names does. Without either, a warning says which offsets are
     not here, with the exit status 0. 'seglog tier verify' reads the segments themselves.
 
-    With --from, --to or --since, only batches of this range are checked, which standard error says, and the exit status
-    is that of these batches. TIME is milliseconds, an ISO time, or how long ago: 2h, 30m, 7d.
+    With --from, --to, --since or --until, only batches of this range are checked, which standard error says, and the
+    exit status is that of these batches. TIME is milliseconds, an ISO time, or how long ago: 2h, 30m, 7d. A batch is
+    newer than --until if its latest record is, and the first such batch of a log is also checked.
     """
     from seglog_format.checks import verify
     from seglog_format.checks.finding import Extent

@@ -19,6 +19,7 @@ from seglog_format.codec.framing import frame_at
 from seglog_format.errors import SeglogError, UsageError
 from seglog_format.log.gaps import GapKind, leader_epochs, watch_over
 from seglog_format.log.path_kind import require_partition
+from seglog_format.log.search import begins_entry
 from seglog_format.model import GREATEST_OFFSET, Frame, MissingOffsets, RecordBatchHeader
 from seglog_format.names import FileKind, parse_partition_directory
 from seglog_format.record_model import EpochStart
@@ -28,7 +29,7 @@ from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.salvage import require_apart, salvage_writer
 from seglog_format.recovery.salvage_by_content import PlacedEntry, parts_of
 from seglog_format.recovery.salvage_placement import blocked_reports, placement_of, source_of_log
-from seglog_format.recovery.salvage_scan import begins_entry, longest_increasing
+from seglog_format.recovery.salvage_scan import longest_increasing
 from seglog_format.recovery.salvaged_log import spliced
 from seglog_format.storage.file_bytes import read_whole
 

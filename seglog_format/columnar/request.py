@@ -68,6 +68,8 @@ class Borders(Protocol):
 
     reached: int
     """The first offset after the part of the segment that was read."""
+    left_at: int | None
+    """Position after that part, if bytes of the log are left there; else None."""
 
     def come_to(self, base_offset: int) -> None:
         """Continue with the segment with a base offset, or with another part of the same one."""

@@ -87,7 +87,7 @@ def _one_by_one(
             floor = run.floor
             if run.is_finished:
                 return
-            _leave(request, run.reached)
+            _leave(request, source, run.reached, run.position)
     _come_to_end(request)
 
 
@@ -96,9 +96,10 @@ def _come_to(request: Request, source: Source) -> None:
         request.borders.come_to(source.allowed_offsets[0])
 
 
-def _leave(request: Request, reached: int) -> None:
+def _leave(request: Request, source: Source, reached: int, position: int) -> None:
     if request.borders is not None:
         request.borders.reached = reached
+        request.borders.left_at = position if position < source.size else None
 
 
 def _come_to_end(request: Request) -> None:
@@ -153,12 +154,13 @@ class _Guarded:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The result of a range: batches, the error that ended it, the first offset after its entries, and statistics."""
+    """The result of a range: batches, the error that ended it, offset and position after its entries, statistics."""
 
     batches: list[pa.RecordBatch]
     error: FormatError | None
     is_finished: bool
     reached: int
+    position: int
     statistics: ScanStatistics
 
 
@@ -209,7 +211,7 @@ def _side_by_side(sources: Iterable[tuple[Source, Start]], request: Request, thr
                 raise outcome.error
             if outcome.is_finished:
                 return
-            _leave(request, outcome.reached)
+            _leave(request, share.range[0], outcome.reached, outcome.position)
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
 
@@ -223,8 +225,8 @@ def _outcome(source: Source, start: Start, request: Request) -> _Outcome:
         try:
             batches.extend(run.batches())
         except FormatError as error:
-            return _Outcome(batches, error, is_finished=True, reached=run.reached, statistics=statistics)
-    return _Outcome(batches, None, run.is_finished, run.reached, statistics)
+            return _Outcome(batches, error, True, run.reached, run.position, statistics)
+    return _Outcome(batches, None, run.is_finished, run.reached, run.position, statistics)
 
 
 def _ranges(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[tuple[Source, Start]]:

@@ -49,24 +49,29 @@ class Table:
         if not isinstance(values, dict):
             self._refuse("", "a table", values)
         self._values: dict[str, Any] = dict(values)
+        self._known: list[str] = []
 
     def _refuse(self, name: str, expected: str, found: object) -> NoReturn:
         msg = f"{' '.join(part for part in (self.location, name) if part)} is {expected}, not {found!r}"
         raise UsageError(msg)
+
+    def _take(self, name: str, default: Any) -> Any:  # noqa: ANN401 - values of any kind
+        self._known.append(name)
+        return self._values.pop(name, default)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
     def number(self, name: str, default: int, least: int = 0, most: int = INT64_MAX) -> int:
         """Take a whole number."""
-        value = self._values.pop(name, default)
+        value = self._take(name, default)
         if not _is_number(value) or not least <= value <= most:
             self._refuse(name, f"a number from {least} to {most}", value)
         return int(value)
 
     def range(self, name: str, default: Range, least: int = 0, most: int = MAX_COUNT) -> Range:
         """Take a number, or a pair of smallest and largest."""
-        value = self._values.pop(name, default)
+        value = self._take(name, default)
         pair = (value, value) if _is_number(value) else value
         if not _is_pair(pair) or not least <= pair[0] <= pair[1] <= most:
             self._refuse(name, f"a number from {least} to {most}, or two in order", value)
@@ -74,7 +79,7 @@ class Table:
 
     def sizes(self, name: str, default: Sizes, most: int) -> Sizes:
         """Take a number, or two or more in order."""
-        value = self._values.pop(name, default)
+        value = self._take(name, default)
         bounds = (value, value) if _is_number(value) else value
         if (
             not _is_list_of_numbers(bounds)
@@ -86,53 +91,53 @@ class Table:
 
     def probability(self, name: str) -> float:
         """Take a number from 0 to 1; 0 if the key is missing."""
-        value = self._values.pop(name, 0.0)
+        value = self._take(name, 0.0)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             self._refuse(name, "from 0 to 1", value)
         return float(value)
 
     def choice(self, name: str, default: str, choices: Sequence[str]) -> str:
         """Take one of some words."""
-        value = self._values.pop(name, default)
+        value = self._take(name, default)
         if value not in choices:
             self._refuse(name, f"one of {', '.join(choices)}", value)
         return str(value)
 
     def text(self, name: str, default: str) -> str:
         """Take any text."""
-        value = self._values.pop(name, default)
+        value = self._take(name, default)
         if not isinstance(value, str):
             self._refuse(name, "text", value)
         return value
 
     def flag(self, name: str) -> bool:
         """Take a boolean; False if the key is missing."""
-        value = self._values.pop(name, False)
+        value = self._take(name, default=False)
         if not isinstance(value, bool):
             self._refuse(name, "true or false", value)
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Take a list of texts."""
-        value = self._values.pop(name, [])
+        value = self._take(name, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self._refuse(name, "a list of texts", value)
         return tuple(value)
 
     def settings(self, name: str) -> dict[str, str]:
         """Take a table of names and values of any kind; return the values as text."""
-        value = self._values.pop(name, {})
+        value = self._take(name, {})
         if not isinstance(value, dict) or any(isinstance(item, dict | list) for item in value.values()):
             self._refuse(name, "a table of names in quotes and values", value)
         return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in value.items()}
 
     def table(self, name: str) -> Table:
         """Take a table inside this one; an empty one if the key is missing."""
-        return Table(f"{self.location} {name}".strip(), self._values.pop(name, {}))
+        return Table(f"{self.location} {name}".strip(), self._take(name, {}))
 
     def tables(self, name: str) -> list[Table]:
         """Take the tables of a list, counted from 0 in errors."""
-        value = self._values.pop(name, [])
+        value = self._take(name, [])
         if not isinstance(value, list):
             self._refuse(name, f"a list: write [[{name}]]", value)
         return [Table(f"{self.location} {name}.{number}".strip(), item) for number, item in enumerate(value)]
@@ -140,7 +145,7 @@ class Table:
     def done(self) -> None:
         """Refuse any key that was not taken."""
         for name in self._values:
-            msg = f"{self.location or 'a recipe'} has no {name!r}"
+            msg = f"{self.location or 'a recipe'} has no {name!r}, but {', '.join(self._known)}"
             raise UsageError(msg)
 
 

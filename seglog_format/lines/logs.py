@@ -14,6 +14,7 @@ from seglog_format.codec.record_stream import stream_frame
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.lines.options import byte_writer, list_of
 from seglog_format.log.entry_table import in_order, proven_start
+from seglog_format.log.search import unexpected_end
 from seglog_format.model import NO_PRODUCER_ID, CompressionCodec, TailKind
 from seglog_format.names import (
     EARLY_METADATA_TOPIC,
@@ -23,7 +24,6 @@ from seglog_format.names import (
     parse_partition_directory,
 )
 from seglog_format.record_model import Message
-from seglog_format.recovery.salvage_scan import unexpected_end
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:

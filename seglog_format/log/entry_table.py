@@ -438,6 +438,26 @@ def proven_start(
     return (table.positions[number - 1], table.last_offsets[number - 2] + 1) if number > 1 else (0, allowed.first)
 
 
+def end_of_older(source: ByteSource, path: str, allowed: OffsetRange, until_ms: int) -> int | None:
+    """Return the end of the entry after the last one that is older than a timestamp by its header.
+
+    Args:
+        source: bytes of the log file.
+        path: file name for errors.
+        allowed: offsets that the segment can hold.
+        until_ms: the timestamp.
+
+    Returns:
+        The offset after that entry; None for the end of the log, and if damage ends the walk over headers before.
+    """
+    table = EntryTable(allowed)
+    walk_headers(table, source, INT64_MAX, lambda _: None)
+    table.grow(source, path)
+    count = len(table.positions)
+    following = next((number for number in range(count, 0, -1) if table.max_timestamps[number - 1] < until_ms), 0)
+    return None if table.damage is not None or following == count else table.last_offsets[following] + 1
+
+
 def first_in_doubt(table: EntryTable, source: ByteSource, start: int, stop: int) -> int:
     """Return the number of the first entry in a range whose checksum the columnar engine did not find valid.
 

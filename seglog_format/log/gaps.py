@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     OnGap: TypeAlias = Callable[["Gap"], None]
     OnCorrupt: TypeAlias = Callable[[FormatError], None]
-    AtBorder: TypeAlias = Callable[[int, int, int | None], None]
+    AtBorder: TypeAlias = Callable[[int, int, int | None, int | None], None]
 
 
 INDEXES: Final[dict[FileKind, type[OffsetIndex | TimeIndex]]] = {
@@ -67,6 +67,8 @@ class GapKind(Enum):
     """The last segment holds bytes, but does not begin with a whole entry: it may be encrypted or compressed."""
     TIERED = "tiered"
     """The log begins in a remote store: the first segment here starts above the log start offset."""
+    HIDDEN = "hidden entries"
+    """Damage of the last segment hides entries: intact ones may follow one that is cut short (SEG-LOG-004)."""
     NO_SNAPSHOT = "no snapshot"
     """A metadata log begins above 0, and no snapshot reaches its first offset (SEG-PDR-029)."""
 
@@ -82,6 +84,7 @@ class Gap:
         kind: what explains the gap.
         path: of the file that shows the gap: the log before it, or a file whose log is missing.
         position: end of the last whole entry in a log that was cut, in bytes; 0 if it is not known.
+        error: what hides the offsets of the last segment; None for any other gap.
     """
 
     first_offset: int
@@ -89,6 +92,7 @@ class Gap:
     kind: GapKind
     path: str
     position: int = 0
+    error: FormatError | None = None
 
     @property
     def missing(self) -> MissingOffsets:
@@ -105,13 +109,13 @@ class Gap:
         return {**self.missing.as_object(), "reason" if self.is_loss else "where": self.kind.value}
 
     @property
-    def damage(self) -> CorruptRecordError | None:
+    def damage(self) -> FormatError | None:
         """The damage that explains the gap: a log that was cut, or an entry with a wrong size; None for any other gap.
 
         Only the last segment may end inside an entry. Any other segment that does so breaks SEG-PDR-024.
         """
         if self.kind is not GapKind.CUT_SEGMENT:
-            return None
+            return self.error
         at = Location(self.path, self.position, "offset")
         expected = f"offsets up to {self.next_offset - 1}, where the next segment begins"
         return CorruptRecordError(
@@ -396,7 +400,9 @@ class GapWatch:
         else:
             _report(on_gap, self._gap_at_end(start, self.listing.path))
 
-    def at_border(self, on_gap: OnGap, base_offset: int, reached: int, following: int | None) -> None:
+    def at_border(
+        self, on_gap: OnGap, base_offset: int, reached: int, following: int | None, left_at: int | None = None
+    ) -> None:
         """Report offsets that are missing after a segment.
 
         Args:
@@ -404,7 +410,13 @@ class GapWatch:
             base_offset: of the segment.
             reached: first offset after the entries that were read of the segment.
             following: base offset of the next segment; None if there is none.
+            left_at: position of the bytes after these entries, if there are any and no segment follows.
         """
+        error = None if left_at is None else self._hiding(left_at)
+        if error is not None:
+            end_offset = max(reached, self._proved_end[0])
+            _report(on_gap, Gap(reached, end_offset, GapKind.HIDDEN, error.location.path, left_at or 0, error))
+            return
         is_empty = reached <= base_offset
         if following is None and not self.listing.orphans and reached >= self._proved_end[0] and not is_empty:
             return
@@ -448,6 +460,22 @@ class GapWatch:
             if base_offset in reached and (following is None or reached[base_offset] < following):
                 self.at_border(found.append, base_offset, reached[base_offset], following)
         return found
+
+    def behind_damage(self) -> Iterator[Gap]:
+        """Yield what damage of the last segment's headers hides, a gap of unknown size."""
+        for base in self.listing.base_offsets[-1:]:
+            end = self._end_of(base, base)
+            if (error := end.damage or self._hiding(end.position)) is not None:
+                yield Gap(end.next_offset, end.next_offset, GapKind.HIDDEN, str(end.files.log), end.position, error)
+
+    def _hiding(self, position: int) -> FormatError | None:
+        """Return the error of the last log if intact entries follow one that is cut short; the reader has any other."""
+        with LogSegment(self.listing.segments[-1], storage=self.listing.storage) as segment:
+            try:
+                segment.refuse_hidden_entries(position)
+            except FormatError as error:
+                return error if error.requirements == ("SEG-LOG-004",) else None
+        return None
 
     def _end_of(self, base_offset: int, reached: int) -> SegmentEnd:
         """Return where a segment ends, or where damage hides its end."""

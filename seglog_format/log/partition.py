@@ -583,9 +583,13 @@ class Partition(Closing):
 
     @cached_property
     def missing_offsets(self) -> tuple[Gap, ...]:
-        """What is missing before the first segment and after the last one; not what is in a remote store."""
+        """What is missing before the first segment and after the last one, and what damage of the last one hides.
+
+        What is in a remote store does not count.
+        """
         last = {base: base for base in self.listing.base_offsets[-1:]}
-        return tuple(gap for gap in self._gap_watch.gaps(last) if gap.is_loss)
+        found = (*self._gap_watch.gaps(last), *self._gap_watch.behind_damage())
+        return tuple(gap for gap in found if gap.is_loss)
 
     def lost_before(self, base_offset: int, reached: int) -> Gap | None:
         """Return what is lost before a segment, as `GapWatch.lost_before` does."""

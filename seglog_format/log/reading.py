@@ -70,9 +70,11 @@ class Borders:
 
     Attributes:
         reached: the first offset after the entries that were read of the segment; the reader updates it.
+        left_at: position of the bytes that follow these entries and are no whole entry; None if none do. The reader
+            updates it.
     """
 
-    __slots__ = ("_at_border", "_base_offset", "_start", "reached")
+    __slots__ = ("_at_border", "_base_offset", "_start", "left_at", "reached")
 
     def __init__(self, start: int, at_border: AtBorder | None) -> None:
         """Begin before the first segment.
@@ -80,12 +82,14 @@ class Borders:
         Args:
             start: the first offset to read; missing offsets below are not reported.
             at_border: called with the base offset of the segment before a gap, the first offset after the entries read
-                of it, and the base offset of the next segment, which is None after the last. None to call nothing.
+                of it, and the base offset of the next segment, which is None after the last; then also with `left_at`.
+                None to call nothing.
         """
         self._start = start
         self._at_border = at_border
         self._base_offset: int | None = None
         self.reached = start
+        self.left_at: int | None = None
 
     def come_to(self, base_offset: int) -> None:
         """Record that reading comes to a segment, or to another part of the same segment."""
@@ -94,12 +98,12 @@ class Borders:
             return
         reached = max(self.reached, self._start)
         if reached < base_offset:
-            self._at_border(before, reached, base_offset)
+            self._at_border(before, reached, base_offset, None)
 
     def come_to_end(self) -> None:
         """Record that reading has passed the last segment."""
         if self._at_border is not None and self._base_offset is not None:
-            self._at_border(self._base_offset, max(self.reached, self._start), None)
+            self._at_border(self._base_offset, max(self.reached, self._start), None, self.left_at)
 
 
 class LogReader:
@@ -151,7 +155,9 @@ class LogReader:
             borders.reached = segment.base_offset
             position = segment.position_of(offset, trust_index=self.trust_indexes)
             if position is None:
+                borders.left_at = segment.left_after(segment.walked.position)
                 continue
+            end_position = position
             for frame in segment.ordered_frames(position):
                 first = frame.header.base_offset
                 if first is not None and first >= end:
@@ -159,9 +165,10 @@ class LogReader:
                         self.verify_gap(offset)
                     return
                 yield segment, frame
-                borders.reached = frame.header.next_offset
+                borders.reached, end_position = frame.header.next_offset, frame.end
                 if borders.reached >= end <= GREATEST_OFFSET:
                     return
+            borders.left_at = segment.left_after(end_position)
         borders.come_to_end()
 
     def first_batch(self, segment: LogSegment, frame: Frame, offset: int) -> RecordBatch:

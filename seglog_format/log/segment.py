@@ -353,6 +353,24 @@ class LogSegment(Closing):
         if self._table.damage is not None:
             raise copied(self._table.damage)
 
+    def refuse_hidden_entries(self, position: int) -> None:
+        """Refuse the end of the log that follows a position, if it is the last one and hides intact entries.
+
+        Raises:
+            CorruptRecordError: it does (SEG-LOG-004).
+        """
+        if self.allowed.last != GREATEST_OFFSET or self.left_after(position) is None:
+            return
+        from seglog_format.log.search import unexpected_end  # noqa: PLC0415 - few logs have such an end
+
+        error = unexpected_end(self.frame_at(position), self.source, self.allowed, self.path, is_last=True)
+        if error is not None:
+            raise error
+
+    def left_after(self, position: int) -> int | None:
+        """Return a position after which bytes of the log are left; None if it is the end of the log."""
+        return position if position < self.source.size else None
+
     def release(self) -> None:
         """Release the files: each closes as soon as nothing else uses its bytes, and opens again when needed."""
         self._bytes = None

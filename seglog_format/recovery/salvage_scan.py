@@ -8,63 +8,26 @@ may look like an entry, so the result marks what was found by searching.
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_left
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.control_record import end_marker_of, lacks_end_marker
-from seglog_format.codec.decode import checksum_is_valid
-from seglog_format.codec.framing import HEADERS, MIN_ENTRY_SIZE, frame_at, whole_frame
-from seglog_format.errors import (
-    CorruptRecordError,
-    FormatError,
-    Location,
-    SeglogError,
-    TruncatedError,
-    UnreadableError,
-)
-from seglog_format.log.entry_table import OffsetRange
-from seglog_format.model import (
-    ENTRY_PREFIX_SIZE,
-    GREATEST_OFFSET,
-    INT32_MAX,
-    Frame,
-    MissingOffsets,
-    RecordBatchHeader,
-    Tail,
-    TailKind,
-)
+from seglog_format.codec.framing import frame_at
+from seglog_format.errors import FormatError, SeglogError
+from seglog_format.log.search import EntrySearch, reason_of
+from seglog_format.model import GREATEST_OFFSET, Frame, MissingOffsets, Tail, TailKind
 from seglog_format.recovery.entry_walk import row_of
-from seglog_format.schema.fixed_fields import BYTES_LENGTH, ENTRY_PREFIX, MAGIC_POSITION
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from seglog_format.log.entry_table import OffsetRange
     from seglog_format.storage.byte_source import ByteSource, Readable
 
 
-SEARCH_BUDGET: Final = 16
-"""Maximum bytes for checksums during a search, as a multiple of the file's size."""
-
-MIN_BUDGET: Final = 1 << 26
-
-PATTERN_SIZE: Final = ENTRY_PREFIX.size
-"""Number of bytes that are compared to see whether an entry may begin at a position."""
-
-SEARCHED_SIZE: Final = 1 << 16
-"""Maximum number of bytes searched at once."""
-
-ZEROS: Final = bytes(SEARCHED_SIZE)
-
 SIZE_IN_DOUBT: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004", "SEG-PDR-022"})
 """Errors of an entry after which its size field is not trusted."""
-
-SAME_UPPER_HALF: Final = 4
-"""If the upper 4 bytes of possible offsets have no more values than this, only those values are searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,84 +95,10 @@ def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "", *, is_for
     return _in_order(found)
 
 
-def next_entry(source: ByteSource, start: int, allowed: OffsetRange) -> int:
-    """Search byte by byte for the start of the next intact entry; return the size of the source if there is none.
-
-    Args:
-        source: the bytes of the `.log` file.
-        start: position from which on to search.
-        allowed: offsets that the segment can hold.
-    """
-    return next(_Salvager(source, allowed, source.path).candidates(start), source.size)
-
-
-def unexpected_end(
-    tail: Frame | Tail, source: ByteSource, allowed: OffsetRange, path: str, *, is_last: bool
-) -> FormatError | None:
-    """Return why a log must not end with an entry that is cut short; None if it may, or has no such end.
-
-    The log of a broker that was killed may end so, and that of a broker that is writing. In a segment that others
-    follow, or with intact entries after it, it is damage: the size field is wrong, or bytes were lost.
-
-    Args:
-        tail: what follows the last whole entry.
-        source: the bytes of the log.
-        allowed: offsets that the segment can hold.
-        path: of the log, for the error.
-        is_last: whether no other segment follows.
-
-    Returns:
-        An error of SEG-LOG-004.
-    """
-    if not isinstance(tail, Tail) or tail.kind is not TailKind.PARTIAL:
-        return None
-    at = Location(path, tail.position)
-    if not is_last:
-        found = f"{tail.size} bytes of an entry that is cut short, though other segments follow"
-        return TruncatedError(at, "SEG-LOG-004", expected="whole entries", found=found)
-    later = next_entry(source, tail.position + 1, allowed)
-    if later >= source.size:
-        return None
-    found = f"one that ends beyond the file, though intact entries follow from {later} on"
-    return CorruptRecordError(at.at("batch_length", 8, 4), "SEG-LOG-004", expected="a size that fits", found=found)
-
-
-def begins_entry(source: ByteSource, start: int, first_offset: int) -> bool:
-    """Return whether the header of an entry, whole or not, seems to be behind a position.
-
-    Args:
-        source: the bytes of the `.log` file.
-        start: position from which on to search.
-        first_offset: entries with lower offsets do not count.
-    """
-    possible = _Salvager(source, OffsetRange(first_offset, GREATEST_OFFSET), source.path).possible_entries(start)
-    return any(offset >= first_offset and _seems_header(source, at, size) for at, offset, size in possible)
-
-
-def _seems_header(source: ByteSource, position: int, size: int) -> bool:
-    """Return whether the fields at a position have values that belong together."""
-    magic = source.view(position, position + PATTERN_SIZE)[MAGIC_POSITION]
-    end = position + HEADERS[magic][0].size
-    if end + BYTES_LENGTH.size > source.size or size > source.size:
-        return False
-    with suppress(SeglogError):
-        header = whole_frame(source, position, magic, Location(source.path, position)).header
-        if isinstance(header, RecordBatchHeader):
-            return not header.unknown_attribute_bits and 0 <= header.records_count <= header.last_offset_delta + 1
-        key_size = BYTES_LENGTH.unpack_from(source.view(end, end + BYTES_LENGTH.size))[0]
-        return not header.unknown_attribute_bits and -1 <= key_size < size
-    return False
-
-
-class _Salvager:
+class _Salvager(EntrySearch):
     def __init__(self, source: ByteSource, allowed: OffsetRange, path: str, *, is_for_brokers: bool = False) -> None:
-        self.source = source
-        self.allowed = allowed
-        self.path = path
-        self.is_for_brokers = is_for_brokers
+        super().__init__(source, allowed, path, is_for_brokers=is_for_brokers)
         self.found = SalvageScan()
-        self.budget = max(source.size * SEARCH_BUDGET, MIN_BUDGET)
-        self.pattern = _pattern(allowed)
 
     def run(self) -> SalvageScan:
         """Scan the file."""
@@ -223,14 +112,14 @@ class _Salvager:
         try:
             found = frame_at(self.source, position, self.source.size, self.path)
         except FormatError as error:
-            return self._search(position, error.requirements, _reason(error))
+            return self._search(position, error.requirements, reason_of(error))
         if isinstance(found, Tail):
             return self._skip_tail(found)
-        requirement, reason = self._violation(found)
+        requirement, reason = self.violation(found)
         if not requirement:
             self.found.add(found)
             return found.end
-        if requirement in SIZE_IN_DOUBT and not self._continues_at(found.end):
+        if requirement in SIZE_IN_DOUBT and not self.continues_at(found.end):
             return self._search(position, (requirement,), reason)
         self.found.damaged.append(DamagedRange(position, found.end, (requirement,), reason))
         return found.end
@@ -248,43 +137,6 @@ class _Salvager:
             self.found.damaged.append(DamagedRange(tail.position, end, (tail.requirement,), reason, is_tail=True))
         return end
 
-    def _violation(self, frame: Frame) -> tuple[str, str]:
-        """Return the requirement that an entry breaks, and how it breaks it; empty texts if it breaks none."""
-        header, allowed = frame.header, self.allowed
-        try:
-            is_valid = checksum_is_valid(frame)
-        except UnreadableError as error:
-            return error.requirements[0], _reason(error)
-        if not is_valid:
-            return ("SEG-BAT-003" if isinstance(header, RecordBatchHeader) else "SEG-MSG-004"), "a wrong checksum"
-        first = header.last_offset if header.base_offset is None else header.base_offset
-        if not allowed.first <= first <= header.last_offset:
-            return "SEG-LOG-008", f"offsets {first} to {header.last_offset} in a segment from {allowed.first} on"
-        if header.last_offset > GREATEST_OFFSET:
-            return "SEG-LOG-013", f"last offset {header.last_offset}, above {GREATEST_OFFSET}"
-        if header.last_offset > allowed.last:
-            return "SEG-PDR-013", f"last offset {header.last_offset}, above {allowed.last}"
-        return self._unreadable_marker(frame) if self.is_for_brokers else ("", "")
-
-    def _unreadable_marker(self, frame: Frame) -> tuple[str, str]:
-        """Return why brokers cannot read the end marker in an entry; empty texts if they can, or it has none."""
-        try:
-            marker = end_marker_of(frame, Location(self.path, frame.position))
-        except FormatError as error:
-            return error.requirements[0], f"an end marker that brokers cannot read: {_reason(error)}"
-        is_lacking = lacks_end_marker(frame.header, marker)
-        return ("SEG-CTL-003", "a producer's control batch without an end marker") if is_lacking else ("", "")
-
-    def _continues_at(self, position: int) -> bool:
-        """Return whether an intact entry begins at a position, or the file ends there."""
-        if position == self.source.size:
-            return True
-        try:
-            found = frame_at(self.source, position, self.source.size, self.path)
-        except FormatError:
-            return False
-        return isinstance(found, Frame) and not self._violation(found)[0]
-
     def _search(self, start: int, requirements: tuple[str, ...], reason: str) -> int:
         """Skip everything up to the next intact entry."""
         end = next(self.candidates(start + 1), self.source.size)
@@ -292,49 +144,6 @@ class _Salvager:
         is_searched = end < self.source.size
         self.found.damaged.append(DamagedRange(start, end, requirements, reason, is_searched))
         return end
-
-    def candidates(self, start: int) -> Iterator[int]:
-        """Yield the positions of intact entries, searching from a position on."""
-        for position, _, size in self.possible_entries(start):
-            if MIN_ENTRY_SIZE <= size <= self.source.size - position - ENTRY_PREFIX_SIZE:
-                self.budget -= size
-                if self.budget <= 0:
-                    return
-                if self._continues_at(position):
-                    yield position
-
-    def possible_entries(self, position: int) -> Iterator[tuple[int, int, int]]:
-        """Yield position, offset and size of what looks like an entry; skip ranges that the disk refuses."""
-        while position + PATTERN_SIZE <= self.source.size:
-            try:
-                start, data = self.source.window(position, PATTERN_SIZE)
-            except UnreadableError as error:
-                position = error.location.position + error.location.size
-                continue
-            part = data[position - start :][:SEARCHED_SIZE]
-            if bytes(part) != ZEROS[: len(part)]:  # no entry begins with so many zeros
-                for match in self.pattern.finditer(part):
-                    offset, size, _, _ = ENTRY_PREFIX.unpack_from(part, match.start())
-                    yield position + match.start(), offset, size
-            position += len(part) - PATTERN_SIZE + 1
-
-
-def _reason(error: FormatError) -> str:
-    if isinstance(error, UnreadableError):
-        at = error.location
-        return f"bytes {at.position} to {at.position + at.size} cannot be read: {error.found}"
-    return f"{error.location.field}: expected {error.expected}, found {error.found}"
-
-
-def _pattern(allowed: OffsetRange) -> re.Pattern[bytes]:
-    """Return a pattern of the first 17 bytes of an entry: a possible offset, a size that is not 0, a magic."""
-    last = min(allowed.last, allowed.first + INT32_MAX)
-    halves = range(allowed.first >> 32, (last >> 32) + 1)
-    if len(halves) <= SAME_UPPER_HALF:
-        upper = b"|".join(re.escape(half.to_bytes(4, "big")) for half in halves)
-    else:
-        upper = rb"[\x00-\x7f].{3}"
-    return re.compile(rb"(?=(?:" + upper + rb").{4}(?!\x00{4})[\x00-\x7f].{7}[\x00-\x02])", re.DOTALL)
 
 
 def _in_order(found: SalvageScan) -> SalvageScan:

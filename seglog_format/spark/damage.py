@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.engine.columnar import batch_tables
 from seglog_format.errors import FormatError
 from seglog_format.log.entry_table import OffsetRange
-from seglog_format.recovery.salvage_scan import salvage_scan, unexpected_end
+from seglog_format.log.search import unexpected_end
+from seglog_format.recovery.salvage_scan import salvage_scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.entry_table import in_order
+from seglog_format.log.search import unexpected_end
 from seglog_format.model import TailKind
-from seglog_format.recovery.salvage_scan import salvage_scan, unexpected_end
+from seglog_format.recovery.salvage_scan import salvage_scan
 from seglog_format.spark.offsets import Bounds, resolve_start
 from seglog_format.spark.options import FAIL_FAST
 from seglog_format.spark.pieces import Task

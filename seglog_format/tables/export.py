@@ -295,6 +295,8 @@ def export(  # noqa: PLR0913 - the parameters of an export
     keys: Collection[bytes] | None = None,
     since_ms: int | None = None,
     until_ms: int | None = None,
+    from_offset: int | None = None,
+    to_offset: int | None = None,
     format: str = "parquet",  # noqa: A002 - the usual name
     partition_by: Sequence[str] = DEFAULT_PARTITIONING,
     file_size: int = DEFAULT_FILE_SIZE,
@@ -329,6 +331,8 @@ def export(  # noqa: PLR0913 - the parameters of an export
         keys: export only records with one of these keys.
         since_ms: export no records with an earlier timestamp, in milliseconds since 1970, or with none.
         until_ms: export only records with an earlier timestamp.
+        from_offset: export no records of a partition below this offset; only what this range needs is read.
+        to_offset: export only records below this offset.
         format: ``parquet``, ``iceberg``, ``arrow`` (IPC files), ``csv`` or ``jsonl``.
         partition_by: some of ``topic``, ``partition`` and ``day`` of the record's time in UTC: a level of
             directories each, named as Hive does.
@@ -378,6 +382,8 @@ def export(  # noqa: PLR0913 - the parameters of an export
             None if keys is None else tuple(keys),
             since_ms,
             until_ms,
+            from_offset,
+            to_offset,
         ),
         format=format,
         partition_by=partition_by,

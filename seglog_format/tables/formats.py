@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_format.arguments import require_offsets
 from seglog_format.errors import UsageError
+from seglog_format.log.entry_table import WantedRange
 from seglog_format.values.schemas import HEADERS_AS
 
 if TYPE_CHECKING:
@@ -39,6 +41,11 @@ class Choice:
         keys: a table has only records with one of these keys; None for any.
         since_ms: first timestamp, in milliseconds since 1970, of a record that a table has; None for any.
         until_ms: first later timestamp of a record that it does not have; None for any.
+        from_offset: first offset that a table has of each partition; None for the start of the log.
+        to_offset: first later offset that it does not have; None for the end of the log.
+
+    Raises:
+        UsageError: no record can be chosen so.
     """
 
     columns: tuple[str, ...] | None = None
@@ -46,8 +53,12 @@ class Choice:
     keys: tuple[bytes, ...] | None = None
     since_ms: int | None = None
     until_ms: int | None = None
+    from_offset: int | None = None
+    to_offset: int | None = None
 
     def __post_init__(self) -> None:
+        require_offsets(from_offset=self.from_offset, to_offset=self.to_offset)
+        WantedRange(from_offset=self.from_offset, to_offset=self.to_offset)
         require("columns", self.columns or (), COLUMNS)
         require("headers", (self.headers,), HEADERS_AS)
 
@@ -68,6 +79,8 @@ class Choice:
             "keys": None if self.keys is None else sorted(key.hex() for key in self.keys),
             "since": self.since_ms,
             "until": self.until_ms,
+            "from": self.from_offset,
+            "to": self.to_offset,
         }
         return {name: value for name, value in found.items() if value is not None}
 

@@ -236,7 +236,9 @@ class PartitionExport:
         """
         known = self.table.progress_of(self.key)
         self._progress = self._stored = before = known or Progress()
-        first = max(before.next_offset, self.partition.log_start_offset)
+        choice = self.settings.choice
+        first = max(before.next_offset, self.partition.log_start_offset, choice.from_offset or 0)
+        self.end = min((end for end in (self.end, choice.to_offset) if end is not None), default=None)
         stopped_by: FormatError | UndecodedRecordError | None = None
         try:
             self._add_new(known, first)
@@ -294,9 +296,10 @@ class PartitionExport:
         (warn_of_gap if self.on_gap is None else self.on_gap)(gap)
 
     def _copy(self, first: int) -> None:
-        if self.end is not None and first >= self.end:
+        is_begun = self._progress.next_offset > 0 or self.settings.choice.from_offset is not None
+        if (self.end is not None and first >= self.end) or (is_begun and first > self.partition.log_end_offset):
             return
-        from_offset = first if self._progress.next_offset else None  # from the start, so gaps there are reported too
+        from_offset = first if is_begun else None  # from the start, so gaps there are reported too
         rows = scanned_rows(self.partition, self.settings, (from_offset, self.end), self._on_gap, self.statistics)
         total = max(1, (self.partition.log_end_offset if self.end is None else self.end) - first)
         try:

@@ -178,7 +178,7 @@ def _lasting(value: Any) -> Any:  # noqa: ANN401 - of any setting
     return {name: value.get(name) for name in ("kind", *PARTS)} if isinstance(value, dict) else value
 
 
-OPTIONAL: Final = ("key", "value", "columns", "headers", "keys", "since", "until")
+OPTIONAL: Final = ("key", "value", "columns", "headers", "keys", "since", "until", "from", "to")
 """Settings that a manifest has if they are not the default ones."""
 
 

@@ -396,7 +396,11 @@ LANGUAGES: Final = ("c", "go", "java", "js", "python", "rust")
 )
 @case_options
 @click.option(
-    "-o", "--output", type=PATH, default=Path(), help="The file, or the directory for it; by default the current one."
+    "-o",
+    "--output",
+    type=PATH,
+    default=Path(),
+    help="The directory for the file, or a file name with an ending; by default the current directory.",
 )
 def export(language: str, ops: str, version: str, known: str | None, output: Path, **options: Any) -> None:  # noqa: ANN401 - click's values
     """Write one test file for the test runner of a library's own language.
@@ -415,7 +419,7 @@ def export(language: str, ops: str, version: str, known: str | None, output: Pat
     cases, _ = chosen(options["patterns"], options["families"], options["case_paths"], with_scale=True)
     rules = set(rules_of(edition := _edition(version)))
     ruled = [case for case in cases if rules.issuperset(case.requirements)]
-    path = output / LOOKS[language].file if output.is_dir() else output
+    path = output if output.suffix and not output.is_dir() else output / LOOKS[language].file
     before = _text_of(path) if path.exists() else None
     try:
         made = language_file(language, ruled, wanted, edition=edition.name, known=_known(known), before=before)

@@ -14,6 +14,8 @@ from seglog_conformance.crash.promises import ONE_MORE, Seen, complaints
 from seglog_conformance.crash.states import Disk
 from seglog_conformance.crash.workload import ANSWERED, CALLED, Batch, Promise, Step, promised
 
+from proofs.crash_states import KNOWN_KIND, WRITER, Journal
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -251,3 +253,56 @@ def test_an_open_transaction_below_the_log_start_may_hold_readers_back_or_not() 
         assert complaints(replace(found, committed=committed), promise) == {}
     inside = replace(found, log_start=2, uncommitted=((2, "02"), (3, "04")), committed=((3, "04"),))
     assert "read_committed" in complaints(inside, promise)
+
+
+# What the proof makes of its journal
+
+
+def journal_of(path: Path, implementation: str, *kinds: str) -> Journal:
+    """Return a journal, read again, with a history that shows something wrong and one that shows nothing."""
+    for seed, found in ((1, kinds), (3, ())):
+        failures = [{"kind": kind, "text": f"{kind}!", "lost": ["1 write"]} for kind in found]
+        line = {
+            "of": implementation,
+            "seed": seed,
+            "counts": {"states": 2},
+            "failures": failures,
+            "states": ["a", str(seed)],
+        }
+        Journal(path).add(line)
+    return Journal(path)
+
+
+def test_a_journal_counts_equal_states_of_an_implementation_once(tmp_path: Path) -> None:
+    counts = journal_of(tmp_path / "journal", WRITER).counts(WRITER)
+    assert (counts["distinctStates"], counts["histories"], counts["states"]) == (3, 2, 4)
+    assert counts["statesByProfileAndPiece"] == {"posix 512": 2, "ext4-ordered 4096": 2}
+
+
+def test_nothing_may_be_wrong_with_our_writer(tmp_path: Path) -> None:
+    assert journal_of(tmp_path / "journal", WRITER, "hole").wrong(WRITER) == ["hole!"]
+
+
+@each_of(
+    ("release", "kinds", "wrong"),
+    [
+        ("4.3.0", (KNOWN_KIND, "hole"), []),
+        ("4.3.0", ("hole",), ["KAFKA-20979 is not found"]),
+        ("4.4.0", (KNOWN_KIND,), ["KAFKA-20979 is found"]),
+        ("4.4.0", ("hole",), []),
+        ("3.9.1", (KNOWN_KIND,), []),
+        ("3.9.1", (), []),
+    ],
+)
+def test_the_known_answers_of_kafka_have_to_be_found(
+    tmp_path: Path, release: str, kinds: tuple[str, ...], wrong: list[str]
+) -> None:
+    name = f"kafka-storage@{release}"
+    assert journal_of(tmp_path / "journal", name, *kinds).wrong(name) == wrong
+
+
+def test_what_is_not_known_in_public_is_told_without_steps(tmp_path: Path) -> None:
+    found = journal_of(tmp_path / "journal", "kafka-storage@4.3.0", "hole", KNOWN_KIND).findings("kafka-storage@4.3.0")
+    assert [(one["kind"], one["disclosure"]) for one in found] == [(KNOWN_KIND, "public"), ("hole", "withheld")]
+    assert found[1].keys() == {"implementation", "kind", "disclosure", "histories"}
+    assert found[1]["histories"] == {"posix 512": {"with": 1, "of": 1}, "ext4-ordered 4096": {"with": 0, "of": 1}}

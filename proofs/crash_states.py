@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_conformance.crash.history import PAGE, SECTOR
 from seglog_conformance.crash.recording import missing
 from seglog_conformance.crash.run import Options, examine, process_of
-from seglog_conformance.crash.workload import WorkloadError
+from seglog_conformance.crash.workload import CALLED, WorkloadError
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.registry import Builder, listed
-from seglog_conformance.toolchains import child_processes
 
 from proofs.harness import Outcome
 from proofs.power.plants import NOT_NOTICED, Plant, plants
 from proofs.report_facts import ROOT, tree_digest
+from seglog_format.storage import child_processes
 
 if TYPE_CHECKING:
     import argparse
@@ -54,7 +54,9 @@ KAFKA: Final = "kafka-storage"
 RELEASES: Final = ("4.4.0", "4.3.0", "4.1.1", "3.9.1", "2.8.2")
 KNOWN: Final = {"4.4.0": False, "4.3.0": True}
 """Whether a release has KAFKA-20979: lengths of indexes that are not on the disk when the clean end is."""
-KNOWN_KIND: Final = "clean end"
+KNOWN_KIND: Final = "clean end, lost while it closes"
+KAFKA_STATES: Final = 1000
+"""So many states of one history of Kafka's classes at most."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -199,16 +201,32 @@ def line_of(implementation: str, seed: int) -> dict[str, Any]:
     """Judge one history of an implementation, and return a line of the journal; its number says which states."""
     line: dict[str, Any] = {"of": implementation, "seed": seed, "counts": {}, "failures": [], "states": []}
     try:
-        result = examine(process_of(listed(implementation), Builder()), seed, way_of(seed))
+        states = sys.maxsize if implementation == WRITER else KAFKA_STATES
+        result = examine(process_of(listed(implementation), Builder()), seed, way_of(seed, states))
     except WorkloadError as error:
         return {**line, "failures": [{"kind": "without a power cut", "text": str(error), "lost": []}]}
     failures = [
-        {"kind": failure.kind, "text": _line(failure, seed), "lost": list(failure.lost)} for failure in result.failures
+        {"kind": kind_of(failure), "text": _line(failure, seed), "lost": list(failure.lost)}
+        for failure in result.failures
     ]
     for failure in failures:
         print(f"{implementation}: {failure['text']}", file=sys.stderr, flush=True)
-    states = sorted(each[:DIGITS] for each in result.digests)
-    return {**line, "counts": dict(result.counts), "failures": failures, "states": states}
+    digests = sorted(each[:DIGITS] for each in result.digests)
+    return {**line, "counts": dict(result.counts), "failures": failures, "states": digests}
+
+
+def kind_of(failure: Failure) -> str:
+    """Return the kind of a failure; of a clean end that is wrong, also whether all was lost of what closing did."""
+    if failure.kind != "clean end":
+        return failure.kind
+    step, steps = "", set()
+    for text in failure.operations:
+        _, marker, event = text.partition(" -- ")
+        if marker:
+            step = json.loads(event)["do"] if json.loads(event)["is"] == CALLED else ""
+        elif text in failure.lost:
+            steps.add(step)
+    return KNOWN_KIND if steps == {"close"} else failure.kind
 
 
 def _way(seed: int) -> str:
@@ -216,10 +234,10 @@ def _way(seed: int) -> str:
     return f"{way.profile} {way.piece}"
 
 
-def way_of(seed: int, **options: bool) -> Options:
+def way_of(seed: int, states: int = sys.maxsize) -> Options:
     """Return how a history is judged."""
     profile, piece = WAYS[(seed - 1) % len(WAYS)]
-    return Options(profile=profile, piece=piece, **options)
+    return Options(profile=profile, piece=piece, states=states)
 
 
 def process(plant: Plant | None = None) -> ProcessTestee:

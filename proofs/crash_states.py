@@ -10,19 +10,25 @@ their counts; the journal has what was lost, and the number of a history repeats
 from __future__ import annotations
 
 import json
+import random
+import re
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
+from contextlib import closing
 from functools import partial
 from itertools import count as numbers_from
 from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_conformance.crash.history import PAGE, SECTOR
-from seglog_conformance.crash.recording import missing
+from seglog_conformance.crash.history import PAGE, SECTOR, Resize
+from seglog_conformance.crash.promises import ZEROS, look
+from seglog_conformance.crash.recording import missing, recording
 from seglog_conformance.crash.run import Options, examine, process_of
-from seglog_conformance.crash.workload import CALLED, WorkloadError
+from seglog_conformance.crash.states import Disk
+from seglog_conformance.crash.workload import CALLED, Workload, WorkloadError
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.registry import Builder, listed
 
@@ -33,8 +39,9 @@ from seglog_format.storage import child_processes
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from seglog_conformance.crash.history import Operation
     from seglog_conformance.crash.run import Failure
 
 WAYS: Final = (("posix", SECTOR), ("posix", PAGE), ("ext4-ordered", PAGE))
@@ -54,7 +61,7 @@ KAFKA: Final = "kafka-storage"
 RELEASES: Final = ("4.4.0", "4.3.0", "4.1.1", "3.9.1", "2.8.2")
 KNOWN: Final = {"4.4.0": False, "4.3.0": True}
 """Whether a release has KAFKA-20979: lengths of indexes that are not on the disk when the clean end is."""
-KNOWN_KIND: Final = "clean end, lost while it closes"
+KNOWN_HISTORIES: Final = 4
 KAFKA_STATES: Final = 1000
 """So many states of one history of Kafka's classes at most."""
 
@@ -92,22 +99,24 @@ def prove(options: argparse.Namespace) -> Outcome:
             pending, pool.map(partial(noticed, first=options.seed, most=options.histories), pending), strict=True
         ):
             journal.add({"plant": plant.name, "found": found})
-        seeds = {
-            each: (seed for seed in numbers_from(options.seed) if (each, seed) not in journal.histories)
-            for each in wanted
-        }
+        for release in (each for each in options.releases if each not in journal.known):
+            histories = range(options.seed, options.seed + KNOWN_HISTORIES)
+            answers = sum(pool.map(partial(known_answer, release), histories), Counter())
+            journal.add({"known": release, "found": answers})
+        seeds = {each: journal.seeds(each, options.seed) for each in wanted}
         while time.monotonic() < end and (
             todo := [each for each in wanted if len(journal.states[each]) < wanted[each]]
         ):
             names = list(islice(cycle(todo), max(len(todo), options.workers)))
             for line in pool.map(line_of, names, [next(seeds[each]) for each in names]):
                 journal.add(line)
-    judged = [each for each in wanted if journal.states[each]]
+    judged = [each for each in wanted if each != WRITER or journal.states[each]]
     facts: dict[str, Any] = {
         "plants": {plant.name: journal.plants.get(plant.name) for plant in chosen},
         "distinctStates": len(journal.states[WRITER]),
         "distinctStatesOfKafka": sum(len(journal.states[each]) for each in judged if each != WRITER),
         "implementations": {each: {"wanted": wanted[each], **journal.counts(each)} for each in judged},
+        "KAFKA-20979": {release: journal.known[release] for release in options.releases if release in journal.known},
         "findings": [line for each in judged if each != WRITER for line in journal.findings(each)],
     }
     failures = [f"{name}: not noticed" for name, found in facts["plants"].items() if found is None]
@@ -122,10 +131,12 @@ class Journal:
         plants: what noticed a fault, by its name.
         histories: counts and failures, by the implementation and the number of the history.
         states: digests of all states, by the implementation.
+        known: what Kafka's classes do after the loss of KAFKA-20979, by release.
     """
 
     def __init__(self, path: Path) -> None:
         self.plants: dict[str, dict[str, object] | None] = {}
+        self.known: dict[str, dict[str, int]] = {}
         self.histories: dict[tuple[str, int], dict[str, Any]] = {}
         self.states: defaultdict[str, set[str]] = defaultdict(set)
         self._path = path
@@ -146,9 +157,15 @@ class Journal:
     def _take(self, line: Mapping[str, Any]) -> None:
         if "plant" in line:
             self.plants[line["plant"]] = line["found"]
+        elif "known" in line:
+            self.known[line["known"]] = line["found"]
         else:
             self.states[line["of"]].update(line["states"])
             self.histories[line["of"], line["seed"]] = {"counts": line["counts"], "failures": line["failures"]}
+
+    def seeds(self, implementation: str, first: int) -> Iterator[int]:
+        """Yield the numbers of histories of an implementation that are not there."""
+        return (seed for seed in numbers_from(first) if (implementation, seed) not in self.histories)
 
     def of(self, implementation: str) -> dict[int, dict[str, Any]]:
         """Return the histories of an implementation, by their numbers."""
@@ -179,7 +196,7 @@ class Journal:
             {
                 "implementation": implementation,
                 "kind": kind,
-                "disclosure": "public" if kind == KNOWN_KIND else "withheld",
+                "disclosure": "withheld",
                 "histories": {way: {"with": ways[way], "of": asked[way]} for way in sorted(asked)},
             }
             for kind, ways in sorted(found.items())
@@ -187,12 +204,11 @@ class Journal:
 
     def wrong(self, implementation: str) -> list[str]:
         """Return what must not be: anything wrong of our writer; of Kafka another answer than the known one."""
-        failures = [failure for line in self.of(implementation).values() for failure in line["failures"]]
         if implementation == WRITER:
-            return [failure["text"] for failure in failures]
+            return [failure["text"] for line in self.of(WRITER).values() for failure in line["failures"]]
         release = implementation.rpartition("@")[2]
-        has_it = any(failure["kind"] == KNOWN_KIND for failure in failures)
-        if KNOWN.get(release, has_it) == has_it:
+        has_it = bool(self.known.get(release, {}).get("believed"))
+        if release not in self.known or KNOWN.get(release, has_it) == has_it:
             return []
         return [f"KAFKA-20979 is {'found' if has_it else 'not found'}"]
 
@@ -206,8 +222,7 @@ def line_of(implementation: str, seed: int) -> dict[str, Any]:
     except WorkloadError as error:
         return {**line, "failures": [{"kind": "without a power cut", "text": str(error), "lost": []}]}
     failures = [
-        {"kind": kind_of(failure), "text": _line(failure, seed), "lost": list(failure.lost)}
-        for failure in result.failures
+        {"kind": failure.kind, "text": _line(failure, seed), "lost": list(failure.lost)} for failure in result.failures
     ]
     for failure in failures:
         print(f"{implementation}: {failure['text']}", file=sys.stderr, flush=True)
@@ -215,18 +230,40 @@ def line_of(implementation: str, seed: int) -> dict[str, Any]:
     return {**line, "counts": dict(result.counts), "failures": failures, "states": digests}
 
 
-def kind_of(failure: Failure) -> str:
-    """Return the kind of a failure; of a clean end that is wrong, also whether all was lost of what closing did."""
-    if failure.kind != "clean end":
-        return failure.kind
-    step, steps = "", set()
-    for text in failure.operations:
-        _, marker, event = text.partition(" -- ")
-        if marker:
-            step = json.loads(event)["do"] if json.loads(event)["is"] == CALLED else ""
-        elif text in failure.lost:
-            steps.add(step)
-    return KNOWN_KIND if steps == {"close"} else failure.kind
+def known_answer(release: str, seed: int) -> Counter[str]:
+    """Count the closings of a history after which only the lengths that they gave to indexes are lost.
+
+    Returns:
+        ``closed``: all closings; ``unsynced``: those whose lengths no sync covered; ``believed``: those where the next
+        start then believes a clean end with an index that ends in zeros.
+    """
+    counts: Counter[str] = Counter()
+    testee = process_of(listed(f"{KAFKA}@{release}"), Builder())
+    with tempfile.TemporaryDirectory(prefix="seglog-crash-") as name, closing(testee):
+        with recording(Path(name)) as recorded:
+            workload = Workload(testee, recorded, random.Random(f"{seed} work"))
+            workload.run()
+            testee.kill()
+            history = recorded.history()
+        testee.start()
+        disk, called = Disk(history, "posix"), 0
+        for number, event in history.markers:
+            if event["do"] != "close" or event["is"] == CALLED:
+                called = number
+                continue
+            cut = disk.cut(number + 1)
+            lost = [each for each in cut.pending if each > called and _shrinks(history.operations[each])]
+            counts.update({"closed": 1, "unsynced": int(bool(lost))})
+            root = Path(name, f"{number}")
+            root.mkdir()
+            disk.write(disk.state(cut, frozenset(lost)), root)
+            seen = look(testee, root, workload.config, (), sends_again=False)
+            counts["believed"] += any(ZEROS & set(re.findall(r"SEG-\w+-\d+", text)) for text in seen.believed)
+    return counts
+
+
+def _shrinks(operation: Operation) -> bool:
+    return isinstance(operation, Resize) and operation.shrinks
 
 
 def _way(seed: int) -> str:

@@ -14,7 +14,7 @@ from seglog_conformance.crash.promises import ONE_MORE, Seen, complaints
 from seglog_conformance.crash.states import Disk
 from seglog_conformance.crash.workload import ANSWERED, CALLED, Batch, Promise, Step, promised
 
-from proofs.crash_states import KNOWN_KIND, WRITER, Journal
+from proofs.crash_states import WRITER, Journal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -284,25 +284,32 @@ def test_nothing_may_be_wrong_with_our_writer(tmp_path: Path) -> None:
 
 
 @each_of(
-    ("release", "kinds", "wrong"),
+    ("release", "found", "wrong"),
     [
-        ("4.3.0", (KNOWN_KIND, "hole"), []),
-        ("4.3.0", ("hole",), ["KAFKA-20979 is not found"]),
-        ("4.4.0", (KNOWN_KIND,), ["KAFKA-20979 is found"]),
-        ("4.4.0", ("hole",), []),
-        ("3.9.1", (KNOWN_KIND,), []),
-        ("3.9.1", (), []),
+        ("4.3.0", {"closed": 9, "believed": 2}, []),
+        ("4.3.0", {"closed": 9}, ["KAFKA-20979 is not found"]),
+        ("4.4.0", {"closed": 9, "believed": 2}, ["KAFKA-20979 is found"]),
+        ("4.4.0", {"closed": 9}, []),
+        ("3.9.1", {"closed": 9, "believed": 2}, []),
+        ("3.9.1", {"closed": 9}, []),
     ],
 )
 def test_the_known_answers_of_kafka_have_to_be_found(
-    tmp_path: Path, release: str, kinds: tuple[str, ...], wrong: list[str]
+    tmp_path: Path, release: str, found: dict[str, int], wrong: list[str]
 ) -> None:
+    Journal(tmp_path / "journal").add({"known": release, "found": found})
     name = f"kafka-storage@{release}"
-    assert journal_of(tmp_path / "journal", name, *kinds).wrong(name) == wrong
+    assert journal_of(tmp_path / "journal", name, "hole").wrong(name) == wrong
 
 
 def test_what_is_not_known_in_public_is_told_without_steps(tmp_path: Path) -> None:
-    found = journal_of(tmp_path / "journal", "kafka-storage@4.3.0", "hole", KNOWN_KIND).findings("kafka-storage@4.3.0")
-    assert [(one["kind"], one["disclosure"]) for one in found] == [(KNOWN_KIND, "public"), ("hole", "withheld")]
-    assert found[1].keys() == {"implementation", "kind", "disclosure", "histories"}
-    assert found[1]["histories"] == {"posix 512": {"with": 1, "of": 1}, "ext4-ordered 4096": {"with": 0, "of": 1}}
+    found = journal_of(tmp_path / "journal", "kafka-storage@4.3.0", "hole").findings("kafka-storage@4.3.0")
+    assert [(one["kind"], one["disclosure"]) for one in found] == [("hole", "withheld")]
+    assert found[0].keys() == {"implementation", "kind", "disclosure", "histories"}
+    assert found[0]["histories"] == {"posix 512": {"with": 1, "of": 1}, "ext4-ordered 4096": {"with": 0, "of": 1}}
+
+
+def test_histories_go_on_where_the_journal_of_each_implementation_ends(tmp_path: Path) -> None:
+    found = journal_of(tmp_path / "journal", WRITER)
+    assert next(found.seeds(WRITER, 1)) == 2
+    assert next(found.seeds("kafka-storage@4.4.0", 1)) == 1

@@ -93,10 +93,7 @@ def prove(options: argparse.Namespace) -> Outcome:
                 )
                 for way in ("rename", "truncation")
             }
-        facts[name] = {
-            **counts,
-            "replaced": replaced,
-        }
+        facts[name] = {**counts, "replaced": replaced}
     return Outcome(facts, failures)
 
 

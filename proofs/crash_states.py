@@ -1,9 +1,9 @@
 """Judge our writer and Kafka's storage classes, on a recording file system, on the states that power cuts may leave.
 
 The faults of `proofs/power/plants.toml` come first: each is planted into the process until it is noticed. Then the
-writer itself must keep every promise on so many distinct states, a third of them under each way of losing: under POSIX
-by sectors and by pages, and on ext4 as it is mounted by default. What Kafka's classes do on theirs is counted as found;
-only KAFKA-20979 has to be found in 4.3.0, and not in 4.4.0. Of what is not known in public the report has the kinds and
+writer itself must keep every promise on so many distinct states, its histories in turn under each way of losing: POSIX
+by sectors and by pages, ext4 as it is mounted by default, and xfs. What Kafka's classes do on theirs is counted; only
+KAFKA-20979 has to be found in 4.3.0, and not in 4.4.0. Of what is not known in public the report has the kinds and
 their counts; the journal has what was lost, and the number of a history repeats it.
 """
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from seglog_conformance.crash.history import Operation
     from seglog_conformance.crash.run import Failure
 
-WAYS: Final = (("posix", SECTOR), ("posix", PAGE), ("ext4-ordered", PAGE))
+WAYS: Final = (("posix", SECTOR), ("posix", PAGE), ("ext4-ordered", PAGE), ("xfs", PAGE))
 STATES_OF_A_PLANT: Final = 400
 """So many states of one history at most: more histories find a fault sooner than more states do."""
 MEASURES: Final = (
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options; the defaults are those of the full run."""
     parser.add_argument("--count", type=int, default=100_000, help="how many distinct states of our writer")
     parser.add_argument("--kafka-count", type=int, default=20_000, help="how many of Kafka's classes, all releases")
-    parser.add_argument("--releases", nargs="*", default=RELEASES, help="releases of Kafka's classes")
+    parser.add_argument("--releases", nargs="+", default=RELEASES, help="releases of Kafka's classes")
     parser.add_argument("--histories", type=int, default=60, help="how many histories at most for each fault")
     parser.add_argument("--only", help="faults whose names hold this text; empty for none")
     parser.add_argument("--seconds", type=float, default=1e9, help="no history begins after so many")

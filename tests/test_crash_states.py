@@ -80,6 +80,7 @@ def test_a_rename_is_whole_or_not_and_its_new_file_may_have_zeros_and_is_not_emp
     new = (("f", b""),), (("f", b"\0"),), (("f", b"n"),)
     assert states(*WHOLE, *written, rename) == {*old, *new}
     assert states(*WHOLE, *written, rename, profile="ext4-ordered") == {*old, *new[1:]}
+    assert states(*WHOLE, *written, rename, SYNC_ROOT, profile="ext4-ordered") == {*new[1:]}
     assert states(*WHOLE, *written, rename, profile="xfs") == {old[0], old[2], new[0], new[2]}
 
 

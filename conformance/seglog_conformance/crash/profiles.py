@@ -151,7 +151,7 @@ def xfs(cut: Cut, changes: Changes) -> Changes:
 
 
 def _in_order(cut: Cut, changes: Changes) -> tuple[set[int], list[int]]:
-    """Return the nearest legal changes where names and truncations are in one journal, and those of them that are kept.
+    """Return the nearest legal changes with one journal, and its names and truncations before the first that is lost.
 
     Transactions are committed in their order (journal.rst; xfs-delayed-logging-design.rst): what is lost is the end.
     """
@@ -160,7 +160,7 @@ def _in_order(cut: Cut, changes: Changes) -> tuple[set[int], list[int]]:
     lost = {number for number in changes if not _is_journaled(cut, number)}
     first = min((number for number in names if number in changes), default=cut.number)
     lost.update(number for number in names if number >= first)
-    return lost, [number for number in names if number < first]
+    return lost, [number for number in range(first) if _is_journaled(cut, number)]
 
 
 def _changes_of(

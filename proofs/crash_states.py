@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options; the defaults are those of the full run."""
     parser.add_argument("--count", type=int, default=100_000, help="how many distinct states of our writer")
     parser.add_argument("--kafka-count", type=int, default=20_000, help="how many of Kafka's classes, all releases")
-    parser.add_argument("--releases", nargs="+", default=RELEASES, help="releases of Kafka's classes")
+    parser.add_argument("--releases", nargs="+", default=list(RELEASES), help="releases of Kafka's classes")
     parser.add_argument("--histories", type=int, default=60, help="how many histories at most for each fault")
     parser.add_argument("--only", help="faults whose names hold this text; empty for none")
     parser.add_argument("--seconds", type=float, default=1e9, help="no history begins after so many")

@@ -72,8 +72,9 @@ def test_every_change_is_recorded_in_order_with_its_syncs_and_mapped_pages(tmp_p
     assert [history.text(number).partition(" ")[2] for number in range(len(history))] == [
         "mkdir /d",
         "create /d/x",
-        "length by write /d/x to 5000",
+        "length by write /d/x to 4096",
         "write /d/x at 0, 4096 bytes",
+        "length by write /d/x to 5000",
         "write /d/x at 4096, 904 bytes",
         "fsync /d/x",
         "truncate /d/x to 4096",

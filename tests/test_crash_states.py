@@ -14,6 +14,8 @@ from seglog_conformance.crash.promises import ONE_MORE, Seen, complaints
 from seglog_conformance.crash.states import Disk
 from seglog_conformance.crash.workload import ANSWERED, CALLED, Batch, Promise, Step, promised
 
+from proofs.crash_states import WRITER, Journal
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -41,8 +43,10 @@ def test_nothing_synced_may_leave_the_name_or_not_and_the_bytes_or_zeros_or_no_l
     assert states(CREATE, *AB) == {(), (("f", b""),), (("f", b"\0\0"),), (("f", b"ab"),)}
 
 
-def test_ext4_never_shows_the_length_of_a_write_without_its_bytes() -> None:
-    assert states(CREATE, *AB, profile="ext4-ordered") == {(), (("f", b""),), (("f", b"ab"),)}
+def test_xfs_never_shows_the_length_of_a_write_without_its_bytes_and_ext4_does() -> None:
+    with_bytes = {(), (("f", b""),), (("f", b"ab"),)}
+    assert states(CREATE, *AB, profile="xfs") == with_bytes
+    assert states(CREATE, *AB, profile="ext4-ordered") == {*with_bytes, (("f", b"\0\0"),)}
 
 
 def test_a_sync_of_the_file_keeps_its_bytes_and_not_its_name() -> None:
@@ -53,7 +57,7 @@ def test_on_ext4_a_sync_of_a_new_file_keeps_its_name_and_all_names_before_it() -
     assert states(CREATE_OTHER, CREATE, *AB, SYNC, profile="ext4-ordered") == {(("f", b"ab"), ("g", b""))}
 
 
-@each_of("profile", ["posix", "ext4-ordered"])
+@each_of("profile", ["posix", "xfs", "ext4-ordered"])
 def test_a_synced_file_in_a_synced_directory_has_one_state(profile: str) -> None:
     assert states(*WHOLE, profile=profile) == {(("f", b"ab"),)}
 
@@ -69,13 +73,15 @@ def test_a_file_in_a_lost_directory_is_lost_though_both_are_synced() -> None:
     assert states(*inside) == {(), (("d", None), ("d/f", b"ab"))}
 
 
-def test_a_rename_is_whole_or_not_and_its_new_file_may_be_empty_only_where_ext4_promises_nothing() -> None:
+def test_a_rename_is_whole_or_not_and_its_new_file_may_have_zeros_and_is_not_empty_on_ext4() -> None:
     written = (CREATE_OTHER, Resize(2, 1, by_write=True), Write(2, 0, b"n"), SYNC_ROOT)
     rename = Naming(((0, "g", None), (0, "f", 2)), replaces=True)
     old = (("f", b"ab"), ("g", b"")), (("f", b"ab"), ("g", b"\0")), (("f", b"ab"), ("g", b"n"))
     new = (("f", b""),), (("f", b"\0"),), (("f", b"n"),)
     assert states(*WHOLE, *written, rename) == {*old, *new}
-    assert states(*WHOLE, *written, rename, profile="ext4-ordered") == {old[0], old[2], new[2]}
+    assert states(*WHOLE, *written, rename, profile="ext4-ordered") == {*old, *new[1:]}
+    assert states(*WHOLE, *written, rename, SYNC_ROOT, profile="ext4-ordered") == {*new[1:]}
+    assert states(*WHOLE, *written, rename, profile="xfs") == {old[0], old[2], new[0], new[2]}
 
 
 def test_a_data_sync_does_not_cover_a_shorter_length() -> None:
@@ -251,3 +257,63 @@ def test_an_open_transaction_below_the_log_start_may_hold_readers_back_or_not() 
         assert complaints(replace(found, committed=committed), promise) == {}
     inside = replace(found, log_start=2, uncommitted=((2, "02"), (3, "04")), committed=((3, "04"),))
     assert "read_committed" in complaints(inside, promise)
+
+
+# What the proof makes of its journal
+
+
+def journal_of(path: Path, implementation: str, *kinds: str) -> Journal:
+    """Return a journal, read again, with a history that shows something wrong and one that shows nothing."""
+    for seed, found in ((1, kinds), (3, ())):
+        failures = [{"kind": kind, "text": f"{kind}!", "lost": ["1 write"]} for kind in found]
+        line = {
+            "of": implementation,
+            "seed": seed,
+            "counts": {"states": 2},
+            "failures": failures,
+            "states": ["a", str(seed)],
+        }
+        Journal(path).add(line)
+    return Journal(path)
+
+
+def test_a_journal_counts_equal_states_of_an_implementation_once(tmp_path: Path) -> None:
+    counts = journal_of(tmp_path / "journal", WRITER).counts(WRITER)
+    assert (counts["distinctStates"], counts["histories"], counts["states"]) == (3, 2, 4)
+    assert counts["statesByProfileAndPiece"] == {"posix 512": 2, "ext4-ordered 4096": 2}
+
+
+def test_nothing_may_be_wrong_with_our_writer(tmp_path: Path) -> None:
+    assert journal_of(tmp_path / "journal", WRITER, "hole").wrong(WRITER) == ["hole!"]
+
+
+@each_of(
+    ("release", "found", "wrong"),
+    [
+        ("4.3.0", {"closed": 9, "believed": 2}, []),
+        ("4.3.0", {"closed": 9}, ["KAFKA-20979 is not found"]),
+        ("4.4.0", {"closed": 9, "believed": 2}, ["KAFKA-20979 is found"]),
+        ("4.4.0", {"closed": 9}, []),
+        ("3.9.1", {"closed": 9, "believed": 2}, []),
+        ("3.9.1", {"closed": 9}, []),
+    ],
+)
+def test_the_known_answers_of_kafka_have_to_be_found(
+    tmp_path: Path, release: str, found: dict[str, int], wrong: list[str]
+) -> None:
+    Journal(tmp_path / "journal").add({"known": release, "found": found})
+    name = f"kafka-storage@{release}"
+    assert journal_of(tmp_path / "journal", name, "hole").wrong(name) == wrong
+
+
+def test_what_is_not_known_in_public_is_told_without_steps(tmp_path: Path) -> None:
+    found = journal_of(tmp_path / "journal", "kafka-storage@4.3.0", "hole").findings("kafka-storage@4.3.0")
+    assert [(one["kind"], one["disclosure"]) for one in found] == [("hole", "withheld")]
+    assert found[0].keys() == {"implementation", "kind", "disclosure", "histories"}
+    assert found[0]["histories"] == {"posix 512": {"with": 1, "of": 1}, "ext4-ordered 4096": {"with": 0, "of": 1}}
+
+
+def test_histories_go_on_where_the_journal_of_each_implementation_ends(tmp_path: Path) -> None:
+    found = journal_of(tmp_path / "journal", WRITER)
+    assert next(found.seeds(WRITER, 1)) == 2
+    assert next(found.seeds("kafka-storage@4.4.0", 1)) == 1

@@ -113,6 +113,7 @@ def _conformance_pages() -> list[object]:
         {"Results": "conformance/index.md"},
         {"Property tests": "conformance/property-tests.md"},
         {"Pairs": "conformance/pairs.md"},
+        {"Power cuts": "conformance/power-cuts.md"},
         {"Fixed defects": "conformance/bugs.md"},
         {"What answers rest on": "conformance/sources.md"},
         {"Implementations": [{name: languages[name]} for name in sorted(languages)]},

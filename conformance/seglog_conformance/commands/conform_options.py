@@ -311,7 +311,7 @@ def _write_found(found: list[Found], output: Path | None) -> int:
 @testee_options
 @click.option(
     "--profile",
-    type=click.Choice(["posix", "ext4-ordered"]),
+    type=click.Choice(["posix", "xfs", "ext4-ordered"]),
     default="posix",
     show_default=True,
     help="What the file system promises.",

@@ -1,7 +1,7 @@
 """The recorded operations on a file system, in order, as the model of a power cut takes them.
 
 A file or directory is known by its number (node); 0 is the root. A write is taken apart into pieces, since a power cut
-may keep some of them and lose others, and the length that it gives to its file is an operation of its own.
+may keep some of them and lose others, and the length that each gives to its file is an operation of its own.
 """
 
 from __future__ import annotations
@@ -152,10 +152,13 @@ def _operations(stored: Json, piece: int, sizes: dict[int, int]) -> list[Operati
             return [Resize(node, size, shrinks=size < before)]
         case "write":
             node, position, data = stored["node"], stored["position"], bytes.fromhex(stored["data"])
-            before, end = sizes.get(node, 0), position + len(data)
-            sizes[node] = max(before, end)
-            length = [Resize(node, end, by_write=True)] if end > before else []
-            return [*length, *_pieces(Write(node, position, data, stored["isMapped"]), piece)]
+            found: list[Operation] = []
+            for each in _pieces(Write(node, position, data, stored["isMapped"]), piece):
+                if (end := each.position + len(each.data)) > sizes.get(node, 0):
+                    found.append(Resize(node, end, by_write=True))
+                    sizes[node] = end
+                found.append(each)
+            return found
         case _:
             changes = tuple((directory, name, node) for directory, name, node in stored["changes"])
             made = stored["node"] if stored["op"] == "mkdir" else None

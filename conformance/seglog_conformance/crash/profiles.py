@@ -1,4 +1,4 @@
-"""What a power cut may lose, by profile: the least that POSIX promises, and what ext4 promises by default.
+"""What a power cut may lose, by profile: the least that POSIX promises, and what ext4 (by default) and xfs promise.
 
 A state after a power cut is named by its *changes*: the numbers of operations in which it differs from the state of a
 process that was killed at the same moment. Of an operation before the cut, the change is that it is lost; of a mapped
@@ -119,40 +119,59 @@ def posix(_cut: Cut, changes: Changes) -> Changes:
 def ext4_ordered(cut: Cut, changes: Changes) -> Changes:
     """Return the nearest legal changes on ext4 as it is mounted by default: data=ordered, delayed allocation.
 
-    It has one journal for the whole file system, and each promise below is one of the ext4 documentation (ext4(5);
-    Documentation/admin-guide/ext4.rst and Documentation/filesystems/ext4/journal.rst of Linux) or of its source.
+    It has one journal for the whole file system, and each promise below is one of its documentation (ext4(5);
+    Documentation/admin-guide/ext4.rst and Documentation/filesystems/ext4/journal.rst of Linux) or of its source, as far
+    as the proof ``crash-disks`` found it kept. It found that data=ordered does not make bytes come before the length of
+    a write: zeros may stand in their place, also after a rename that replaces a file.
     """
-    operations, durable = cut.history.operations, cut.journaled
-    names = [number for number in cut.pending if number >= durable and _is_journaled(cut, number)]
-    lost = {number for number in changes if not _is_journaled(cut, number)}
-    # Transactions are committed in their order (journal.rst): what is lost of names and truncations is the end.
-    first = min((number for number in names if number in changes), default=cut.number)
-    lost |= {number for number in names if number >= first}
-    # "All data are forced directly out to the main file system prior to its metadata being committed" (ext4.rst,
-    # data=ordered): a length that a write gave never comes back without the bytes. The bytes bring it with them.
-    lost |= {number for number in cut.pending if _is_length(cut, number)}
-    for number in names:
-        if number >= first:
-            break
-        match operations[number]:
-            # If the rename replaces a file, "the data blocks of the new file are forced to disk before the rename()
-            # operation is committed" (ext4.rst, auto_da_alloc).
+    lost, kept = _in_order(cut, changes)
+    for number in kept:
+        match cut.history.operations[number]:
+            # If the rename replaces a file, blocks of the new file are allocated before it (ext4.rst, auto_da_alloc):
+            # the file is not empty afterwards.
             case Naming(replaces=True) as naming:
-                lost -= _writes(cut, number, naming.named)
+                lost -= _changes_of(cut, number, Resize, naming.named)
             # A truncation inside a block writes zeros after the new end, and puts this block among the data that the
             # transaction waits for (fs/ext4/inode.c: ext4_block_truncate_page, ext4_jbd2_inode_add_write).
-            case Resize(node=node, size=size) if size % PAGE:
-                lost -= _writes(cut, number, frozenset({node}), size // PAGE)
+            case Resize(node=node, size=size, by_write=False) if size % PAGE:
+                lost -= _changes_of(cut, number, Write, frozenset({node}), size // PAGE)
             case _:
                 pass
     return frozenset(lost)
 
 
-def _writes(cut: Cut, before: int, nodes: frozenset[int], block: int | None = None) -> set[int]:
-    """Return the writes before an operation to some files, to all blocks or to one."""
+def xfs(cut: Cut, changes: Changes) -> Changes:
+    """Return the nearest legal changes on xfs: one log, delayed allocation, and no promise for a rename that replaces.
+
+    A length that a write gave is logged when its bytes are on the disk (fs/xfs/xfs_aops.c: xfs_setfilesize): it never
+    comes back without them, and they bring it with them.
+    """
+    lost, _ = _in_order(cut, changes)
+    return frozenset(lost.union(number for number in cut.pending if _is_length(cut, number)))
+
+
+def _in_order(cut: Cut, changes: Changes) -> tuple[set[int], list[int]]:
+    """Return the nearest legal changes with one journal, and its names and truncations before the first that is lost.
+
+    Transactions are committed in their order (journal.rst; xfs-delayed-logging-design.rst): what is lost is the end.
+    """
+    durable = cut.journaled
+    names = [number for number in cut.pending if number >= durable and _is_journaled(cut, number)]
+    lost = {number for number in changes if not _is_journaled(cut, number)}
+    first = min((number for number in names if number in changes), default=cut.number)
+    lost.update(number for number in names if number >= first)
+    return lost, [number for number in range(first) if _is_journaled(cut, number)]
+
+
+def _changes_of(
+    cut: Cut, before: int, kind: type[Write | Resize], nodes: frozenset[int], block: int | None = None
+) -> set[int]:
+    """Return the writes or lengths of some files before an operation, of all blocks or of one."""
     found = set()
     for number, operation in enumerate(cut.history.operations[:before]):
-        if isinstance(operation, Write) and operation.node in nodes and block in {None, operation.position // PAGE}:
+        if not isinstance(operation, kind) or operation.node not in nodes:
+            continue
+        if block is None or (isinstance(operation, Write) and block == operation.position // PAGE):
             found.add(number)
     return found
 
@@ -167,5 +186,9 @@ def _is_length(cut: Cut, number: int) -> bool:
     return isinstance(operation, Resize) and operation.by_write
 
 
-PROFILES: Final[dict[str, Callable[[Cut, Changes], Changes]]] = {"posix": posix, "ext4-ordered": ext4_ordered}
+PROFILES: Final[dict[str, Callable[[Cut, Changes], Changes]]] = {
+    "posix": posix,
+    "xfs": xfs,
+    "ext4-ordered": ext4_ordered,
+}
 """Functions that make changes legal, by profile; the order is from what promises least."""

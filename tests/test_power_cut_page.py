@@ -1,0 +1,63 @@
+"""The page of power cuts says what the reports say, and no steps of what is withheld."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tools.docs import power_cut_page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+MADE: dict[str, Any] = {
+    "command": "python -m proofs crash-states",
+    "commit": "0" * 40,
+    "dirty": False,
+    "date": "2026-11-30",
+    "machine": {"cores": 2, "system": "Linux", "architecture": "x86_64"},
+    "versions": {},
+}
+STATES: dict[str, Any] = {
+    "made": MADE,
+    "plants": {"no sync": {"history": 1}, "no directory sync": None},
+    "implementations": {
+        "reference": {"histories": 3, "distinctStates": 1234, "statesByProfileAndPiece": {"posix 512": 1234}},
+        "kafka-storage@4.3.0": {"histories": 2, "distinctStates": 56, "statesByProfileAndPiece": {"xfs 4096": 56}},
+    },
+    "KAFKA-20979": {"4.3.0": {"closed": 5, "unsynced": 4, "believed": 3}},
+    "findings": [
+        {
+            "implementation": "kafka-storage@4.3.0",
+            "kind": "hole",
+            "disclosure": "withheld",
+            "histories": {"xfs 4096": {"with": 1, "of": 2}},
+        }
+    ],
+    "failed": [],
+}
+FILE_SYSTEM = {"programs": 9, "lost": 7, "whole": 2, "replaced": {"rename": {"zeros": 4}, "truncation": {"new": 3}}}
+DISKS: dict[str, Any] = {"made": MADE, "kernel": "6.18", "ext4": {**FILE_SYSTEM, "illegal": 1}, "xfs": FILE_SYSTEM}
+
+
+def test_the_page_has_the_figures_of_the_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, report in (("states", STATES), ("disks", DISKS)):
+        (tmp_path / f"crash-{name}.json").write_text(json.dumps(report), encoding="utf-8")
+    monkeypatch.setattr(power_cut_page, "REPORTS", tmp_path)
+    page = power_cut_page.pages("")[power_cut_page.PAGE].splitlines()
+    for line in (
+        "| storage | histories | distinct states | posix 512 | xfs 4096 |",
+        "| our writer | 3 | 1,234 | 1,234 | 0 |",
+        "| Kafka 4.3.0, storage classes | 2 | 56 | 0 | 56 |",
+        "| 4.3.0 | 5 | 4 | 3 |",
+        "| 4.3.0 | hole |  | 1 of 2 |",
+        "| ext4, Linux 6.18 | 9 | 7 | 1 |",
+        "| xfs, Linux 6.18 | 9 | 7 | 0 |",
+        "| ext4 | rename | 0 | 0 | 0 | 4 |",
+    ):
+        assert line in page
+    assert (
+        "Into our own writer, 2 faults were planted one at a time, such as a sync left out: 1 were noticed. The" in page
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import replace
@@ -28,7 +29,7 @@ from seglog_conformance.cases import Case, load_cases, scale_directory
 from seglog_conformance.causes import causes, departures, first_line
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.headlines import SENTENCES, WITHOUT_RULE, headline, rule_link, subject, subjects
-from seglog_conformance.issue_programs import LANGUAGES, program
+from seglog_conformance.issue_programs import LANGUAGES, call_program, program
 from seglog_conformance.issue_report import Subject, issue_report, kafka_answer
 from seglog_conformance.judging import Examiner
 from seglog_conformance.known import read_known
@@ -323,6 +324,32 @@ def test_the_lines_of_a_report_hold_the_bytes_of_the_case(language: str) -> None
     assert data.hex() in {digits, escaped}
     assert "reads record batches" in text
     assert len([line for line in text.splitlines() if not re.search(r"[0-9a-f]{16}", line)]) < 16
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("language", ["Python", "Rust", "C", "Zig"])
+def test_a_report_about_any_operation_has_its_bytes_and_a_call(op: str, language: str) -> None:
+    """Reports about several files had a command of the suite in place of lines, which no maintainer has."""
+    cases = [case for case in EVERY if case.op == op and 0 < case.input_size < 4096][::40]
+    about = Subject(implementation=Implementation("Log", "1.2", language), testee="--adapter mine")
+    for case in cases:
+        (cause,) = causes([failed(case.id)], CASES)
+        text = issue_report(cause, CASES, about).partition("## What happens")[2]
+        assert "in place of this line: the library's call that" in text or "Give th" in text, case.id
+        stored = [case.request.get("data"), *(case.request.get("files") or {}).values()]
+        given = text.replace('"\n    "', "").replace("\\x", "").replace('"\n        "', "").replace("\\\n", "")
+        assert [data for data in stored if data and data not in given.replace("\n", "")] == [], case.id
+
+
+def test_the_files_of_a_report_are_made_by_its_commands(tmp_path: Path) -> None:
+    text = call_program("Python", {"a.log": b"\x00\x01", "a.index": b""}, what="reads")
+    commands = text.partition("```sh\n")[2].partition("```")[0]
+    subprocess.run(["/bin/sh", "-e"], input=commands, text=True, check=True, cwd=tmp_path)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "topic-0").iterdir()} == {
+        "a.log": b"\x00\x01",
+        "a.index": b"",
+    }
+    assert 'library.read("topic-0")' in text
 
 
 def test_the_lines_in_python_run() -> None:

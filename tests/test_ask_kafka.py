@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from authoring.ask_kafka import OLDER, RECORDS, STORAGE, said
-from authoring.asked import kept_answers
+from authoring.ask_kafka import OLDER, RECORDS, STORAGE, asked_of, is_kept, said
+from authoring.asked import digest, kept_answers
 from seglog_conformance.cases import load_cases
 from seglog_conformance.registry import listed
 from seglog_conformance.verdicts import Result, Verdict
@@ -31,6 +31,21 @@ def result(case: str, raw: Verdict = Verdict.PASS, **rest: Any) -> Result:  # no
 )
 def test_what_is_said_of_a_result(one: Result, text: str) -> None:
     assert said(CASES[one.case], one) == text
+
+
+@pytest.mark.parametrize("op", ["decode", "recover"])
+def test_a_departure_is_asked_again_and_so_is_a_changed_case(op: str) -> None:
+    """A case that `record_whole` completed later kept its first answer, that Kafka departs from it."""
+    case = next(case for case in CASES.values() if case.op == op)
+    stored = {"op": op, "result": case.result, "request": case.request, "expect": case.expect}
+    label = asked_of(case).replace("@", " ")
+    kept = {
+        text: is_kept(case, stored, {label: {case.id: [digest(stored), text]}})
+        for text in ("agrees", "survives (refused)", "departs: DIFFER", "departs: UNPROVEN")
+    }
+    assert kept == {"agrees": True, "survives (refused)": True, "departs: DIFFER": False, "departs: UNPROVEN": False}
+    assert not is_kept(case, {**stored, "expect": {}}, {label: {case.id: [digest(stored), "agrees"]}})
+    assert not is_kept(case, stored, {})
 
 
 def test_the_newest_release_was_asked() -> None:

@@ -1,8 +1,9 @@
 """Write the reports that are ready to file, `conformance/reports/`.
 
 ``python -m authoring.write_reports RUN.jsonl...`` takes the results of runs (`seglog conform run --jsonl`), keeps those of
-the first causes of each testee, and writes the reports about these. Without a file, it writes the reports again from the
-results that it has kept: after a change of cases, rules or words, which needs no library.
+the first causes of each testee, and writes the reports about these. Runs of older releases have their first line in the
+README, and no report. With ``--add``, the results that were kept stay. Without a file, it writes the reports again from
+the results that it has kept: after a change of cases, rules or words, which needs no library.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ sys.path.insert(0, str(REPOSITORY / "conformance"))
 
 from seglog_conformance.cases import load_cases  # noqa: E402 - the path is set first
 from seglog_conformance.issue_report import issue_report, subject_of, unlisted  # noqa: E402
+from seglog_conformance.known import read_known  # noqa: E402
 from seglog_conformance.protocol import Hello, Implementation  # noqa: E402
 from seglog_conformance.registry import Listed, listed  # noqa: E402
 from seglog_conformance.report_jsonl import result_line, result_of, testee_line  # noqa: E402
+from seglog_conformance.report_table import head  # noqa: E402
 from seglog_conformance.runner import Outcome  # noqa: E402
 from seglog_conformance.verdicts import Verdict  # noqa: E402
 
@@ -57,6 +60,14 @@ says `withheld`: these go to the maintainers first.
 | library | it | rule | cases | verdicts |
 |---|---|---|---|---|
 """
+LINES: Final = """
+## First lines
+
+The first line of a run names the gravest cause. Those of the kept results, also of an older release whose defect is
+known and mended:
+
+```text
+"""
 
 Json = dict[str, Any]
 
@@ -70,18 +81,24 @@ def read_lines(path: Path) -> list[Json]:
 
 def outcomes(lines: Iterable[Json]) -> list[Outcome]:
     """Return the testees of a report with their results; what a list of known failures withholds is marked."""
-    found: dict[str, Outcome] = {}
+    found: dict[tuple[str, str], Outcome] = {}
     every = list(lines)
     for line in every:
         if line["type"] == "testee":
             adapter = listed(line["testee"]).adapter
             assert adapter is not None
             hello = Hello(Implementation(**line["implementation"]), tuple(line["ops"]), line["features"])
-            found[line["testee"]] = Outcome(Listed(line["testee"], adapter.versions[0], adapter), hello=hello)
+            wanted = Listed(line["testee"], adapter.versions[0], adapter)
+            found[line["testee"], line["version"]] = Outcome(wanted, hello=hello)
     for line in every:
-        if line["type"] == "result" and line["testee"] in found:
-            found[line["testee"]].results.append(result_of(line))
+        if line["type"] == "result" and (line["testee"], line["version"]) in found:
+            found[line["testee"], line["version"]].results.append(result_of(line))
     return [unlisted(outcome) for outcome in found.values()]
+
+
+def is_newest(outcome: Outcome) -> bool:
+    """Return whether the release of an outcome has a list of known failures: about others a report is of no use."""
+    return bool(read_known(outcome.name, outcome.version).entries)
 
 
 def first_causes(outcome: Outcome, cases: dict[str, Case]) -> list[Cause]:
@@ -106,7 +123,9 @@ def kept(outcome: Outcome, cases: dict[str, Case]) -> Iterator[Json]:
 
 def written(lines: Iterable[Json], cases: dict[str, Case]) -> dict[str, str]:
     """Return the files of the directory, by name."""
-    found = [(outcome, cause) for outcome in outcomes(lines) for cause in first_causes(outcome, cases)]
+    every = outcomes(lines)
+    newest = filter(is_newest, every)
+    found = [(outcome, cause) for outcome in newest for cause in first_causes(outcome, cases)]
     found.sort(key=lambda pair: weight(*pair))
     files = {}
     rows = []
@@ -118,7 +137,13 @@ def written(lines: Iterable[Json], cases: dict[str, Case]) -> dict[str, str]:
         rows.append(
             f"| {about} | [{cause.headline}]({name}) | {cause.rule} | {len(cause.failed)} of {cause.asked} | {counts} |"
         )
-    return {"README.md": README + "\n".join(rows) + "\n", **files}
+    table = README + "\n".join(rows) + "\n" + LINES
+    return {"README.md": table + "".join(f"{first_line_of(one, cases)}\n" for one in every) + "```\n", **files}
+
+
+def first_line_of(outcome: Outcome, cases: dict[str, Case]) -> str:
+    """Return the first line of a report; the results that were kept do not tell the number of the other causes."""
+    return next(head(outcome, cases)).partition("; ")[0]
 
 
 def weight(outcome: Outcome, cause: Cause) -> tuple[int, int, str]:
@@ -130,12 +155,15 @@ def main() -> None:
     """Write the directory."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="*", type=Path, help="files of results; without one, those that were kept")
-    runs = parser.parse_args().runs
+    parser.add_argument("--add", action="store_true", help="keep also what was kept before")
+    options = parser.parse_args()
+    runs = options.runs
     cases = {case.id: case for case in load_cases()}
     if runs:
+        before = read_lines(RESULTS) if options.add else []
         lines = [line for path in runs for outcome in outcomes(read_lines(path)) for line in kept(outcome, cases)]
         REPORTS.mkdir(exist_ok=True)
-        text = "".join(json.dumps(line, separators=(",", ":"), sort_keys=True) + "\n" for line in lines)
+        text = "".join(json.dumps(line, separators=(",", ":"), sort_keys=True) + "\n" for line in [*before, *lines])
         RESULTS.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
     files = written(read_lines(RESULTS), cases)
     for path in REPORTS.glob("*.md"):

@@ -77,9 +77,7 @@ C: Final = Language(
     "\n",
     '    printf("%d\\n", library_read(data, size)); /* in place of this line: the library\'s call that {what} */',
 )
-PLAIN: Final = Language(
-    "text", "{bytes}\n\n{call}\n", "{hex}", "\n", "Give these bytes to the library's call that {what}."
-)
+PLAIN: Final = Language("text", "{bytes}\n\n{call}\n", "{hex}", "\n", "Give this to the library's call that {what}.")
 
 LANGUAGES: Final[Mapping[str, Language]] = {
     "python": PYTHON,
@@ -115,6 +113,37 @@ def program(language: str, data: bytes, *, what: str, calls: str = "", imports: 
     before = imports.rstrip("\n") + end if imports else ""
     body = found.program.format(imports=before, bytes=found.between.join(pieces), call=call)
     return f"```{found.name}\n{body}```"
+
+
+DIRECTORY: Final = "topic-0"
+FILES: Final = """\
+```sh
+mkdir {directory}
+{files}
+```
+
+```{name}
+{call}
+```"""
+
+
+def call_program(language: str, files: Mapping[str, bytes], *, what: str, calls: str = "") -> str:
+    """Return how to make the files of a partition, and the line that calls the library, as Markdown.
+
+    Args:
+        language: declared language of the library.
+        files: contents by name; if there are none, the call is given the parameters of the case.
+        what: what the library's call does.
+        calls: lines that give the path ``directory`` to the library; empty for a line that marks the place.
+    """
+    found = LANGUAGES.get(language.lower(), PLAIN)
+    argument = f'"{DIRECTORY}"' if files else "parameters"
+    marked = found.call.format(what=what).strip()
+    call = calls.rstrip("\n") or marked.replace("(data, size)", f"({argument})").replace("(data)", f"({argument})")
+    if not files:
+        return f"```{found.name}\n{call}\n```"
+    made = (f"echo {data.hex()} | xxd -r -p > {DIRECTORY}/{name}" for name, data in files.items())
+    return FILES.format(directory=DIRECTORY, files="\n".join(made), name=found.name, call=call)
 
 
 SERVED: Final = """\

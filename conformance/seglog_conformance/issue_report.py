@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_conformance.bugs import client_of, read_lines
 from seglog_conformance.headlines import found, rule_link, wanted
 from seglog_conformance.index_entries import entries_of
-from seglog_conformance.issue_programs import client_program, program
+from seglog_conformance.issue_programs import call_program, client_program, program
 from seglog_conformance.known import read_known
 from seglog_conformance.protocol import Implementation
 from seglog_conformance.report_table import testee_option
@@ -34,6 +34,7 @@ MAX_BYTES: Final = 4096
 MAX_ANSWER: Final = 1500
 """Largest number of characters of an answer."""
 MAX_CASES: Final = 12
+MAX_DIFFERENCES: Final = 4
 WITHHELD: Final = "withheld"
 ASKED: Final = re.compile(r"(?P<who>kafka-\w+ [\d.]+) (?P<what>agrees|departs|survives)(?P<how>[^;]*)")
 RECORDED: Final = re.compile(r"recorded from (kafka-\w+ [\d.]+)")
@@ -46,6 +47,11 @@ READS: Final[Mapping[str, str]] = {
     "read": "reads records from a partition directory",
     "lookup": "looks up an offset or a timestamp",
     "recover": "recovers a partition directory",
+    "truncate": "cuts a partition directory at an offset",
+    "retain": "deletes old segments of a partition directory",
+    "compact": "compacts a partition directory",
+    "decide": "decides on the segments of a partition",
+    "write": "appends to a log in these steps",
 }
 CHANGES: Final[Mapping[str, str]] = {
     Verdict.ACCEPTS_INVALID: "Refuse input that breaks this rule, before anything of it is handed out",
@@ -139,7 +145,8 @@ def _what_happens(cause: Cause, case: Case, result: Result, *, is_withheld: bool
     if is_withheld:
         yield f"- Input: {WITHHELD}\n- Expected: {wanted(case, result)}\n- Found: {result.raw} ({WITHHELD})"
     else:
-        yield f"- Input: {case.why}\n- Expected: {wanted(case, result)}\n- Found: {found(result)}"
+        others = "".join(f"\n- Also {one}" for one in result.differences[1:MAX_DIFFERENCES])
+        yield f"- Input: {case.why}\n- Expected: {wanted(case, result)}\n- Found: {found(result)}{others}"
 
 
 def _counted(cause: Cause) -> str:
@@ -161,7 +168,7 @@ def _steps(cause: Cause, case: Case, result: Result, about: Subject) -> Iterator
     data = _data(case)
     yield from _listed(case, data)
     yield f"## In {about.implementation.language or 'a few lines'}"
-    if data is None or len(data) > MAX_BYTES:
+    if case.input_size > MAX_BYTES:
         yield f"Print the whole request: `seglog conform repro {case.id} {about.testee}`"
     else:
         yield _lines(case, data, about)
@@ -173,15 +180,20 @@ def _steps(cause: Cause, case: Case, result: Result, about: Subject) -> Iterator
         yield f"```text\n{result.stderr[-MAX_ANSWER:]}\n```"
 
 
-def _lines(case: Case, data: bytes, about: Subject) -> str:
+def _lines(case: Case, data: bytes | None, about: Subject) -> str:
     """Return about ten lines that give bytes to the library: its calls, else a whole client, else a marked place."""
     calls = about.lines.get(case.op, "")
+    what = READS.get(case.op, f"does what the operation {case.op} of the suite asks for")
+    if data is None:
+        given = case.request.get("files") or {}
+        files = {name: bytes.fromhex(text) for name, text in given.items() if text is not None}
+        return call_program(about.implementation.language, files, what=what, calls=calls)
     if not calls and about.client and case.op == "decode":
         return client_program(about.implementation.language, about.client)
     return program(
         about.implementation.language,
         data,
-        what=READS.get(case.op, f"does what the operation {case.op} of the suite asks for"),
+        what=what,
         calls=calls,
         imports=about.lines.get("imports", "") if calls else "",
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
 from record_builders import KAFKA_PYTHON_ERRORS, record_of
-from seglog_adapter import serve
+from seglog_adapter import SkipError, serve
 from wire_consumer import CONSUMER_FEATURES, MAX_SIZE, POLL_SECONDS, answered, checks_crc
 from wire_producer import IDEMPOTENT, LINGER_MS, MAX_REQUEST_SIZE, TRANSACTIONAL, WAIT_SECONDS, produced
 
@@ -77,6 +77,10 @@ def encode(request):
 
 
 def guarantees(kind, topic):
+    if "enable_idempotence" not in kafka.KafkaProducer.DEFAULT_CONFIG:
+        if kind in (IDEMPOTENT, TRANSACTIONAL):
+            raise SkipError("its producer is not idempotent before 2.2")
+        return {"retries": 0, "buffer_memory": 2 * MAX_REQUEST_SIZE}  # the buffer is of one batch at least
     if kind in (IDEMPOTENT, TRANSACTIONAL):
         return {"enable_idempotence": True, "transactional_id": topic if kind == TRANSACTIONAL else None}
     return {"enable_idempotence": False, "retries": 0}

@@ -25,10 +25,10 @@ def rejection(damage: Damage) -> Json:
     return {"ok": False, "reject": reject}
 
 
-def decompress(codec: int, data: bytes, magic: int) -> bytes:
+def decompress(codec: int, data: bytes, magic: int, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:
     """Decompress for the algorithms, which take this function as an argument."""
     try:
-        return decompress_within(codec, data, magic=magic, at=Location(), limit=DEFAULT_OUTPUT_LIMIT)
+        return decompress_within(codec, data, magic=magic, at=Location(), limit=limit)
     except FormatError as error:
         raise Damage(error.requirements[0], text=str(error)) from None
 

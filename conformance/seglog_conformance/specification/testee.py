@@ -12,6 +12,7 @@ from seglog_conformance.protocol import PROTOCOL_VERSION
 from seglog_conformance.specification import cleaning
 from seglog_conformance.specification.answers import rejection
 from seglog_conformance.specification.appends import validate
+from seglog_conformance.specification.batches import decode
 from seglog_conformance.specification.reading import index, lookup, read
 from seglog_conformance.specification.recovering import recover, truncate
 from seglog_conformance.specification.small_files import parse
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 OPERATIONS: Final[dict[str, Callable[[Json], Json]]] = {
     "compact": cleaning.compact,
     "decide": cleaning.decide,
+    "decode": decode,
     "index": index,
     "lookup": lookup,
     "parse": parse,
@@ -70,6 +72,7 @@ FEATURES: Final = {
     **dict.fromkeys(ABILITIES, True),
     "decide": ["roll", "retain", "compact"],
     "policy": ["read", "append", "replicate"],
+    "recordFields": ["offset", "timestamp", "key", "value", "headers", "attributes"],
     "recovery": ["like-brokers", "by-the-text"],
 }
 

@@ -14,6 +14,8 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import org.apache.kafka.common.errors.RecordBatchTooLargeException;
+import org.apache.kafka.common.errors.RecordTooLargeException;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile;
@@ -47,7 +49,7 @@ final class Appends {
                 abortedBefore = aborted(scratch).size();
                 request.path("leaderEpochs").forEach(
                     pair -> opened.log.assignEpochStartOffset(pair.get(0).asInt(), pair.get(1).asLong()));
-                append(request, opened, answer.put("accept", true));
+                appendAny(request, opened, answer.put("accept", true));
             }
             putAborted(scratch, abortedBefore, answer.putArray("aborted"));
             putEpochs(scratch, answer.putArray("leaderEpochs"));
@@ -57,15 +59,33 @@ final class Appends {
 
     /** With the format that a leader keeps messages in; since 3.0 it writes batches whatever it is told. */
     private static JsonNode formatted(JsonNode request) {
-        byte[] data = Serving.unhexed(request.get("data"));
-        boolean isOld = data.length > MAGIC_POSITION && data[MAGIC_POSITION] < RecordBatch.MAGIC_VALUE_V2;
-        if (!isOld || !request.path("policy").asText().equals("append")) {
+        if (!isForMessages(request) || !Release.keepsMessages()) {
             return request;
         }
-        if (!Release.keepsMessages()) {
+        byte[] data = Serving.unhexed(request.get("data"));
+        return ((ObjectNode) request.deepCopy()).put("formatVersion", data[MAGIC_POSITION] == 0 ? "0.9.0" : "0.10.2");
+    }
+
+    /** A release that writes batches alone tells of messages only what it refuses, if not for the size of its batch. */
+    private static void appendAny(JsonNode request, Opened opened, ObjectNode answer) throws IOException {
+        boolean isConverted = isForMessages(request) && !Release.keepsMessages();
+        try {
+            append(request, opened, answer);
+        } catch (RecordTooLargeException | RecordBatchTooLargeException tooLarge) {
+            if (!isConverted) {
+                throw tooLarge;
+            }
+        }
+        if (isConverted) {
             throw new Serving.Skip("a leader of this release writes batches alone");
         }
-        return ((ObjectNode) request.deepCopy()).put("formatVersion", data[MAGIC_POSITION] == 0 ? "0.9.0" : "0.10.2");
+    }
+
+    /** Whether a leader is given messages of magic 0 or 1. */
+    private static boolean isForMessages(JsonNode request) {
+        byte[] data = Serving.unhexed(request.get("data"));
+        boolean isOld = data.length > MAGIC_POSITION && data[MAGIC_POSITION] < RecordBatch.MAGIC_VALUE_V2;
+        return isOld && request.path("policy").asText().equals("append");
     }
 
     private static void append(JsonNode request, Opened opened, ObjectNode answer) throws IOException {

@@ -17,6 +17,7 @@ from seglog_format.lines.logs import RecordLines
 from seglog_format.log.gaps import watch_over
 from seglog_format.model import GREATEST_OFFSET, NO_PARTITION_LEADER_EPOCH, Frame, MissingOffsets
 from seglog_format.recovery.salvage_placement import placed_by_name
+from seglog_format.recovery.salvage_scan import hidden_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -218,6 +219,8 @@ class Comparison:
                     return
                 yield batch
                 reached[base] = batch.header.next_offset
+            if segment.allowed.last == GREATEST_OFFSET and (hidden := hidden_entries((segment,))) is not None:
+                raise hidden
         except FormatError as problem:
             self.problems.append(str(problem))
             self.is_damaged = True

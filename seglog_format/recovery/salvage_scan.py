@@ -42,8 +42,9 @@ from seglog_format.schema.fixed_fields import BYTES_LENGTH, ENTRY_PREFIX, MAGIC_
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from seglog_format.log.segment import LogSegment
     from seglog_format.storage.byte_source import ByteSource, Readable
 
 
@@ -172,6 +173,14 @@ def unexpected_end(
         return None
     found = f"one that ends beyond the file, though intact entries follow from {later} on"
     return CorruptRecordError(at.at("batch_length", 8, 4), "SEG-LOG-004", expected="a size that fits", found=found)
+
+
+def hidden_entries(segments: Sequence[LogSegment]) -> FormatError | None:
+    """Return why a log must not end where its last segment ends for readers, as `unexpected_end` does; else None."""
+    for segment in segments[-1:]:
+        if segment.tail is not None:
+            return unexpected_end(segment.tail, segment.source, segment.allowed, segment.path, is_last=True)
+    return None
 
 
 def begins_entry(source: ByteSource, start: int, first_offset: int) -> bool:

@@ -16,6 +16,7 @@ from seglog_format.errors import FormatError, UndecodedRecordError
 from seglog_format.log.gaps import GapKind, warn_of_gap
 from seglog_format.log.reading import is_committed_only
 from seglog_format.model import MissingOffsets
+from seglog_format.recovery.salvage_scan import hidden_entries
 from seglog_format.tables.formats import ICEBERG, TEXT_FORMATS
 from seglog_format.tables.progress import Change, ChangeKind, ExportedPartition, OpenTransaction, Progress
 from seglog_format.tables.rows import (
@@ -277,6 +278,8 @@ class PartitionExport:
             self._changes.extend(changes_of(self.partition, known, *self.key))
         if not any(change.is_end for change in self._changes):
             self._copy(first)
+            if self.end is None and (hidden := hidden_entries(self.partition.segments)) is not None:
+                raise hidden
             self._store_segments()
 
     def _on_gap(self, gap: Gap) -> None:

@@ -244,6 +244,9 @@ def test_the_topic_id_is_that_which_a_broker_reads(release: str, tmp_path: Path)
         refused = {each.effect for each in start_problems(list_log_directory(logs))}
         expected = TOPIC_IDS["answers"][release][name].get("topicId")
         assert (name, found, refused) == (name, expected, set() if expected else {StartEffect.REFUSES})
+    (logs / PARTITION / "partition.metadata").unlink()
+    (logs / PARTITION / "partition.metadata").mkdir()
+    assert topic_id_read(logs / PARTITION) is None
 
 
 @pytest.mark.req("SEG-PDR-029")

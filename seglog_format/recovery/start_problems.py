@@ -16,7 +16,7 @@ from seglog_format.codec.checkpoints import (
     decode_offset_checkpoint,
     decode_partition_metadata,
 )
-from seglog_format.errors import FormatError, Location, UnreadableError
+from seglog_format.errors import FormatError, Location, SeglogError, UnreadableError
 from seglog_format.log.gaps import unsnapshotted_gap
 from seglog_format.log.listing import list_partition
 from seglog_format.log.side_files import meta_properties_of
@@ -144,8 +144,8 @@ def topic_id_read(directory: Path) -> str | None:
     path = directory / FileKind.PARTITION_METADATA.value
     try:
         return _topic_id_in(read_whole(path)) if path.exists() else None
-    except UnreadableError:
-        return None  # of the disk, which is reported where the file is read
+    except SeglogError:
+        return None  # it is reported where the file is read
 
 
 def _topic_id_in(data: bytes) -> str | None:

@@ -1,10 +1,12 @@
 """Predict what stock brokers do to damaged log directories when they start, then start them, and compare.
 
-A seed lists the directories: partitions that brokers wrote, each with one change or damage. `seglog doctor` says which
-of them keep a broker from starting or become stray, `recover --like-broker` says which files the others have
-afterwards, and the reader says where the log then begins and ends, where its last stable offset is, and what a consumer
-of committed records gets. All of this is written down before the broker runs. Partitions that should not keep a broker
-from starting are judged by one start together; every other one gets a start of its own. Needs Java 17 and Maven.
+A seed lists the directories: partitions that brokers wrote, each with one change or damage. Those of `LISTED` were
+committed before a broker started on one of them. `seglog doctor` says which of them keep a broker from starting or
+become stray, `recover --like-broker` says which files the others have afterwards, and the reader says where the log
+then begins and ends, where its last stable offset is, and what a consumer of committed records gets. All of this is
+written to the journal before the broker runs, and so are two figures: how many of these first predictions were right,
+and how many of those that the code of today makes. Partitions that should not keep a broker from starting are judged by
+one start together; every other one gets a start of its own. Needs Java 17 and Maven.
 """
 
 from __future__ import annotations
@@ -62,9 +64,15 @@ EXCEPTION: Final = re.compile(r"(?:[a-z]+\.)+[A-Z]\w+(?:Exception|Error)\b.*")
 NO_START: Final = "no start"
 """The kind of a statement of the doctor."""
 JOURNAL: Final = Path("build/start-predictions.jsonl")
+LISTED: Final = Path(__file__).with_name("start_predictions.jsonl")
+"""A seed and a case in each line."""
+PREDICTED: Final = "predicted"
+FOUND: Final = "found"
+"""Of lines of the journal."""
 STRAY: Final = "a broker renames the directory to -stray"
 """What a statement of the doctor begins with."""
 IN_ONE_START: Final = 75
+ATTEMPTS: Final = 3
 SINGLE: Final = 3
 """Starts on a single case after each start on many; the others come last."""
 SIZES: Final = {".log": 1, ".index": 8, ".timeindex": 12, ".txnindex": 34}
@@ -190,16 +198,20 @@ KINDS: Final = (*CHANGES, *DAMAGING)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--kafka", nargs="+", default=["4.4", "3.9"], help="releases of the brokers, in turn")
-    parser.add_argument("--cases", type=int, default=600, help="partition directories")
-    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--cases", type=int, default=10 * len(KINDS), help="partition directories")
     parser.add_argument("--minutes", type=float, default=300, help="after these, nothing more is started")
     parser.add_argument(
         "--journal", type=Path, default=JOURNAL, help="what brokers did goes there, and is not asked again"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help=f"write the cases to {LISTED.name}, to be committed, and start nothing"
     )
 
 
 def prove(options: argparse.Namespace) -> Outcome:
     """Try the directories, in groups with and without a clean shutdown, with brokers of each release in turn."""
+    if options.list:
+        return Outcome({"listed": write_list(options.seed, options.cases)})
     trials, deadline = Trials(options.seed, Journal(options.journal)), time.monotonic() + 60 * options.minutes
     with ExitStack() as closing:
 
@@ -209,14 +221,34 @@ def prove(options: argparse.Namespace) -> Outcome:
             kept = options.journal.absolute().with_suffix("") / release
             return Home(release, Path(root), kept, closing.enter_context(Oracle(release, project=CLUSTERS)))
 
-        for turn, first in enumerate(range(options.first, options.first + options.cases, IN_ONE_START)):
-            last = min(first + IN_ONE_START, options.first + options.cases)
+        for turn, first in enumerate(range(0, options.cases, IN_ONE_START)):
+            last = min(first + IN_ONE_START, options.cases)
             release = options.kafka[turn % len(options.kafka)]
             if time.monotonic() < deadline or trials.journal.holds(release, range(first, last)):
-                trials.check(home_of(release), range(first, last), deadline, is_clean=turn % 4 in {1, 2})
+                trials.check(home_of(release), range(first, last), deadline)
                 trials.check_alone(SINGLE, deadline)
         trials.check_alone(len(trials.alone), deadline)
     return trials.outcome(options.kafka)
+
+
+def write_list(seed: int, count: int) -> int:
+    """Write the list of the cases of a seed; return how many there are."""
+    with tempfile.TemporaryDirectory(prefix="starts-") as root:
+        stage = Stage(Path(root) / "staged", Path(root) / "logs")
+        for index in range(IN_ONE_START):
+            kept = stage.logs / f"p{index:03}-0" / KEPT
+            kept.parent.mkdir(parents=True)
+            kept.write_text("version: 0\ntopic_id: AAAAAAAAAAEAAAAAAAAAAQ", encoding="utf-8")
+        lines = [json.dumps([seed, *case_of(seed, number, stage)]) for number in range(count)]
+    LISTED.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return len(lines)
+
+
+class Stage(NamedTuple):
+    """Where cases are made; `logs` has the one file of each partition that a case keeps."""
+
+    staged: Path
+    logs: Path
 
 
 class Home:
@@ -266,9 +298,10 @@ class Home:
 
 
 class Journal:
-    """What brokers did, a line each, so that a run goes on where the last one ended, and judges all of it again.
+    """What was first predicted, and what brokers then did, a line each.
 
-    Predictions are made by the code of today, without a look at the journal.
+    A run goes on where the last one ended, and judges all of it again: predictions are made by the code of today,
+    without a look at the journal.
 
     Args:
         path: of the file, which grows.
@@ -278,7 +311,10 @@ class Journal:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = map(json.loads, path.read_text(encoding="utf-8").splitlines() if path.exists() else ())
-        self._found: dict[str, Any] = {json.dumps(key): found for key, found in lines}
+        self._predicted: dict[str, Any] = {}
+        self._found: dict[str, Any] = {}
+        for key, kind, said in lines:
+            (self._predicted if kind == PREDICTED else self._found)[json.dumps(key)] = said
 
     def found(self, home: Home, case: Case) -> dict[str, Any] | list[str] | None:
         """Return the outcome of a case, its exceptions if the broker did not start; None if it was not tried."""
@@ -288,12 +324,24 @@ class Journal:
         """Return whether one of some cases was tried."""
         return any(key[0] == release and key[1] in numbers for key in map(json.loads, self._found))
 
+    def predicted(self, home: Home, case: Case) -> dict[str, Any] | str:
+        """Return what was predicted of a case before the first start on it."""
+        return self._predicted[json.dumps([home.release, *case])]
+
+    def predict(self, home: Home, case: Case, predicted: dict[str, Any] | str) -> None:
+        """Add a prediction, unless there is one of the case."""
+        if json.dumps([home.release, *case]) not in self._predicted:
+            self._note(self._predicted, home, case, PREDICTED, predicted)
+
     def note(self, home: Home, case: Case, found: dict[str, Any] | list[str]) -> None:
         """Add an outcome."""
+        self._note(self._found, home, case, FOUND, found)
+
+    def _note(self, known: dict[str, Any], home: Home, case: Case, kind: str, said: object) -> None:
         key = [home.release, *case]
-        self._found[json.dumps(key)] = found
+        known[json.dumps(key)] = said
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([key, found]) + "\n")
+            file.write(json.dumps([key, kind, said]) + "\n")
 
 
 class Trials:
@@ -305,19 +353,18 @@ class Trials:
         self.counts: dict[str, Counter[str]] = defaultdict(Counter)
         self.reasons: dict[str, Counter[str]] = defaultdict(Counter)
         self.misses: list[str] = []
-        self.starts = self.refused = self.left = 0
+        self.starts = self.refused = self.left = self.listed = self.right_at_first = 0
+        self.list = {tuple(line) for line in map(json.loads, LISTED.read_text(encoding="utf-8").splitlines())}
 
-    def check(self, home: Home, numbers: Iterable[int], deadline: float, *, is_clean: bool) -> None:
+    def check(self, home: Home, numbers: Iterable[int], deadline: float) -> None:
         """Predict what becomes of some cases, then start a broker on those that should not keep it from starting."""
-        cases = [
-            made(self.seed, number, home, f"p{index:03}-0", is_clean=is_clean) for index, number in enumerate(numbers)
-        ]
+        cases = [case_of(self.seed, number, home) for number in numbers]
         predicted = self._predict(home, [case for case in cases if case.kind not in ALONE])
         together = [case for case in predicted if not isinstance(predicted[case], str)]
         while left := [case for case in together if self.journal.found(home, case) is None]:
             if time.monotonic() >= deadline:
                 break
-            self._start(home, left)
+            self._start(home, left, predicted)
         self.left += len(left)
         for case in (case for case in together if case not in left):
             self._compare(home, case, predicted[case])
@@ -332,7 +379,7 @@ class Trials:
             if is_known or (count > 0 and time.monotonic() < deadline):
                 predicted = self._predict(home, [case])
                 if not is_known:
-                    self._start(home, [case])
+                    self._start(home, [case], predicted)
                     count -= 1
                 self._compare(home, case, predicted[case])
             else:
@@ -341,17 +388,16 @@ class Trials:
 
     @staticmethod
     def _predict(home: Home, cases: list[Case]) -> dict[Case, Any]:
-        """Return why a broker does not start on a case, or what it makes of it; it is written."""
+        """Return why a broker does not start on a case, or what it makes of it."""
         logs = home.copy("predicted", cases)
         said = statements(logs)
         refused = {case: found[0] for case in cases if (found := refusals(said, home, case))}
-        predicted = refused | {case: prediction(logs, case, home, said) for case in cases if case not in refused}
-        lines = [[*case, each] for case, each in predicted.items()]
-        (home.scratch / "predicted.json").write_text(json.dumps(lines), encoding="utf-8")
-        return predicted
+        return refused | {case: prediction(logs, case, home, said) for case in cases if case not in refused}
 
-    def _start(self, home: Home, cases: list[Case]) -> None:
+    def _start(self, home: Home, cases: list[Case], predicted: dict[Case, Any]) -> None:
         """Start a broker on cases, and note what it makes of them, or which of them keep it from starting."""
+        for case in cases:
+            self.journal.predict(home, case, predicted[case])
         logs = home.copy("started", cases)
         broker, answers = Broker(home.release, logs.parent, project=CLUSTERS, logs=logs, settings=SETTINGS), {}
         self.starts += 1
@@ -359,8 +405,7 @@ class Trials:
         with suppress(OracleError), broker.running(LIFETIME_SECONDS):
             is_running = True
             for case in cases:
-                asked = {"topic": case.name[:-2], "partition": 0, "isolation": "read_committed", "seconds": 10}
-                answers[case.name] = home.oracle.ask("served", bootstrap=broker.address, **asked)
+                answers[case.name] = served(home, broker, case)
         if is_running:
             for case in cases:
                 self.journal.note(home, case, outcome(logs, case, home, answers[case.name]))
@@ -376,14 +421,13 @@ class Trials:
     def _compare(self, home: Home, case: Case, predicted: dict[str, Any] | str) -> None:
         """Compare a prediction, a text if no broker should start, with what a broker did: a list if it did not."""
         found = self.journal.found(home, case)
+        assert found is not None
         if isinstance(found, list):
             self.refused += 1
-            wrong = [] if isinstance(predicted, str) else [f"a start was predicted, and the broker says {found}"]
             self.reasons[case.kind].update(found[:1])
-        elif isinstance(predicted, str):
-            wrong = [f"no start was predicted ({predicted}), and the broker starts"]
-        else:
-            wrong = differences(predicted, found)
+        wrong = faults(predicted, found)
+        self.listed += (self.seed, *case) in self.list
+        self.right_at_first += not faults(self.journal.predicted(home, case), found)
         self.counts[case.kind]["right"] += not wrong
         self.counts[case.kind]["count"] += 1
         if wrong:
@@ -398,7 +442,9 @@ class Trials:
         kinds = {kind: dict(self.counts[kind]) for kind in KINDS if kind in self.counts}
         facts = {
             "directories": count,
+            "listedBefore": self.listed,
             "right": right,
+            "rightAtFirst": self.right_at_first,
             "notJudged": self.left + len(self.alone),
             "brokersEnded": self.refused,
             "starts": self.starts,
@@ -409,13 +455,30 @@ class Trials:
         return Outcome(facts, [], {"kafka": ", ".join(CLUSTERS.releases[each] for each in releases)})
 
 
+def served(home: Home, broker: Broker, case: Case) -> dict[str, Any]:
+    """Return what a consumer gets; on a busy machine a partition may be without a leader for a while."""
+    asked = {"topic": case.name[:-2], "partition": 0, "isolation": "read_committed", "seconds": 10}
+    answer: dict[str, Any] = {}
+    for _ in range(ATTEMPTS):
+        answer = home.oracle.ask("served", bootstrap=broker.address, **asked)
+        if "begin" in answer or answer.get("error") != "TimeoutException":
+            break
+    return answer
+
+
 def exceptions(broker: Broker, home: Home) -> list[str]:
     """Return the lines with exceptions of a broker, each once, without the path of its log directory."""
     output = broker.output.read_text(encoding="utf-8", errors="replace").replace(str(home.scratch), "")
     return list(dict.fromkeys(found[:200] for found in EXCEPTION.findall(output)))
 
 
-def made(seed: int, number: int, home: Home, name: str, *, is_clean: bool) -> Case:
+def case_of(seed: int, number: int, home: Home | Stage) -> Case:
+    """Make a case: groups of it are with and without a clean shutdown."""
+    turn, index = divmod(number, IN_ONE_START)
+    return made(seed, number, home, f"p{index:03}-0", is_clean=turn % 4 in {1, 2})
+
+
+def made(seed: int, number: int, home: Home | Stage, name: str, *, is_clean: bool) -> Case:
     """Make a case: a partition that a broker wrote, changed once."""
     dice = random.Random(f"{seed} {number}")
     kind = KINDS[number % len(KINDS)]
@@ -572,6 +635,15 @@ def files_of(path: Path) -> dict[str, str]:
             if kind == ".log" or not file.name.endswith(".deleted"):  # indexes of logs that are given up are of no use
                 found[file.name] = f"{len(data)} {hashlib.sha256(data).hexdigest()[:8]}"
     return found
+
+
+def faults(predicted: dict[str, Any] | str, found: dict[str, Any] | list[str]) -> list[str]:
+    """Return what is wrong with a prediction, a text if no broker should start; a list says that none did."""
+    if isinstance(found, list):
+        return [] if isinstance(predicted, str) else [f"a start was predicted, and the broker says {found}"]
+    if isinstance(predicted, str):
+        return [f"no start was predicted ({predicted}), and the broker starts"]
+    return differences(predicted, found)
 
 
 def differences(predicted: dict[str, Any], found: dict[str, Any]) -> list[str]:

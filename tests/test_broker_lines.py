@@ -47,6 +47,15 @@ def test_the_command_of_a_line_is_understood_and_changes_nothing(line: dict[str,
     command.make_context(name, words, parent=context)
 
 
+@each_of("words", ["lso", "LSO", "last  stable offset"])
+def test_explain_says_what_a_term_means(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "--json", words]) == DONE
+    (found,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (found["type"], found["term"]) == ("term", "last stable offset, LSO")
+    assert "oldest open transaction" in found["means"]
+    assert run(["explain", "meaning"]) == USAGE
+
+
 def test_explain_says_what_a_line_means(capsys: pytest.CaptureFixture[str]) -> None:
     line = "Found invalid messages in log segment /data/orders-0/00000000000000000000.log at byte offset 4321: x"
     assert run(["explain", line]) == DONE

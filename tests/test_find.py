@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import random
 import re
@@ -65,14 +66,16 @@ def hits(path: Path, wanted: Wanted) -> list[int]:
 
 @each_of("case", bundled_cases(), share=6)
 def test_hits_are_those_of_a_decode_of_every_record(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Needles are cut out of the files themselves: text, varints, markers, headers of batches."""
+    """Needles are cut out of the files themselves: fields of records, varints, markers, headers of batches, indexes."""
     dice = random.Random(case)  # noqa: S311 - chance that repeats
     for path in logs_of(case):
         data = path.read_bytes()
         everything = list(decoded(path))
         cut = [(dice.randrange(len(data) or 1), dice.choice((1, 2, 4, 9))) for _ in range(NEEDLES)]
-        values = [one.value[:7] for one in everything[:: max(1, len(everything) // 3)] if one.value]
-        for needle in [*(data[start : start + size] for start, size in cut), *values]:
+        some = everything[:: max(1, len(everything) // 3)]
+        parts = [part[:7] for one in some for each in fields_of(one).values() for part in each if part]
+        beside = [each.read_bytes()[-4:] for each in sorted(path.parent.glob("*index"))]
+        for needle in [*(data[start : start + size] for start, size in cut), *parts, *filter(None, beside)]:
             for names in (FIELDS, (dice.choice(FIELDS),)):
                 for pattern in (needle, re.compile(re.escape(needle))):
                     expected = [
@@ -82,6 +85,31 @@ def test_hits_are_those_of_a_decode_of_every_record(case: str, monkeypatch: pyte
                     ]
                     assert hits(path, Wanted(pattern=pattern, fields=names)) == expected
                     monkeypatch.setattr(search, "PIECE_SIZE", dice.choice((61, 300, 2**19)))
+
+
+@pytest.mark.parametrize("codec", [0, 1], ids=["plain", "gzip"])
+def test_a_text_that_is_in_no_record_is_not_found(
+    codec: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is in a record of an aborted transaction, a header of a batch, a size and what follows, a marker, an index."""
+
+    def stored(section: bytes, **fields: int) -> bytes:
+        data = gzip.compress(section) if codec else section
+        return batch(data, attributes=fields.pop("attributes", 0) | codec, **fields)
+
+    text = b"needle-9"
+    kinds = [
+        stored(record(value=text), base_offset=0, attributes=0x10, producer_id=7, producer_epoch=0, base_sequence=0),
+        control(1, 0, value=text),
+        stored(record(value=b"x"), base_offset=2, producer_id=int.from_bytes(text)),
+        stored(record(value=text[1:].ljust(text[0] // 2)), base_offset=3),
+        stored(record(value=b"x", headers=((b"trace", text),)), base_offset=4),
+    ]
+    assert text in kinds[2]
+    assert codec or text in kinds[3]
+    path = make(tmp_path, {"0.log": b"".join(kinds), "0.index": text, "0.timeindex": text + bytes(4)})
+    lines, _ = find(capsys, text.decode(), path, status=DONE)
+    assert [line["offset"] for line in lines] == [0, 4]
 
 
 def find(capsys: pytest.CaptureFixture[str], *words: object, status: int) -> tuple[list[dict[str, Any]], str]:

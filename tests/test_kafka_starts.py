@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from proofs.kafka.broker import KEPT
 from proofs.kafka.directories import settings_of
-from proofs.start_predictions import ALONE, CLEAN, KINDS, OPTIONS, files_of, made
+from proofs.start_predictions import ALONE, CLEAN, KINDS, OPTIONS, Stage, files_of, made
 from seglog_format import recover
 from seglog_format.log.listing import list_log_directory
 from seglog_format.recovery.start_problems import StartEffect, start_problems
@@ -23,13 +23,6 @@ CASES: Final = 3 * len(KINDS)
 NAME: Final = "p000-0"
 ROOT_KINDS: Final = ALONE | {kind for kind in KINDS if kind.startswith("directory")}
 """Kinds about files that these classes do not read."""
-
-
-class Stage(NamedTuple):
-    """Where cases are made; it has the one file of a partition that a case keeps."""
-
-    staged: Path
-    logs: Path
 
 
 def test_plans_are_what_the_storage_classes_make_of_damaged_directories(

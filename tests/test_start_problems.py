@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -19,11 +20,10 @@ from seglog_format.doctor import starts
 from seglog_format.doctor.statements import Kind
 from seglog_format.log.directory import LogDirectories, LogDirectory
 from seglog_format.log.listing import list_log_directory
-from seglog_format.recovery.start_problems import StartEffect, start_problems
+from seglog_format.recovery.start_problems import StartEffect, start_problems, topic_id_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 WITNESS: Final[dict[str, Any]] = json.loads((FIXTURES / "witnesses" / "broker_starts.json").read_text(encoding="utf-8"))
 PARTITION: Final = "txn-open-0"
@@ -157,6 +157,34 @@ def test_a_broker_ends_on_root_files_that_it_cannot_read(kind: str, tmp_path: Pa
         assert effects <= {StartEffect.GIVEN_UP}
 
 
+GIVEN_UP: Final[dict[str, Any]] = json.loads(
+    (FIXTURES / "witnesses" / "given_up_directories.json").read_text(encoding="utf-8")
+)
+
+
+@each_of("case", [f"{release} {name}" for release, names in GIVEN_UP["brokers"].items() for name in names])
+def test_a_root_file_that_cannot_be_read_takes_its_directory_or_the_broker(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other log directory has the metadata log, or this one; both have partitions."""
+    release, _, name = case.partition(" ")
+    seen = GIVEN_UP["brokers"][release][name]
+    logs = [made(tmp_path / each, lambda _logs: None) for each in ("first", "second")]
+    shutil.rmtree(logs[1] / METADATA)
+    (logs[1] / PARTITION).rename(logs[1] / "orders-1")
+    file = name.split(",")[0]
+    (logs["without" in name] / file).write_text(GIVEN_UP["text"])
+    run(["doctor", "--json", *map(str, logs)])
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = {
+        each["what"].split(":")[0] for each in said if Path(each["file"]).name == file and each["kind"] == "no start"
+    }
+    if not seen["starts"]:
+        assert found == {StartEffect.REFUSES.value}
+    else:
+        assert found == ({StartEffect.GIVEN_UP.value} if seen["givenUp"] else set())
+
+
 @each_of("release", STARTED)
 def test_directories_that_the_metadata_log_does_not_have_become_stray(release: str, tmp_path: Path) -> None:
     for number, (given, is_stray) in enumerate(STARTED[release]["directory of no topic"].items()):
@@ -199,6 +227,26 @@ def test_meta_properties_end_a_start_where_they_end_that_of_a_node(release: str,
             assert len({(each.what, each.where) for each in said}) == len(said), "a statement is made twice"
             found = {each.what.startswith(StartEffect.GIVEN_UP.value) for each in said if each.kind is Kind.START}
             assert (name, way, found) == (name, way, set() if end is None else {end == "given up"})
+
+
+TOPIC_IDS: Final[dict[str, Any]] = json.loads(
+    (FIXTURES / "witnesses" / "partition_metadata.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.req("SEG-CKP-009")
+@each_of("release", TOPIC_IDS["answers"])
+def test_the_topic_id_is_that_which_a_broker_reads(release: str, tmp_path: Path) -> None:
+    """Another word before the colon is no reason for it not to start."""
+    for number, (name, text) in enumerate(TOPIC_IDS["texts"].items()):
+        logs = made(tmp_path / str(number), topic_id(text.encode("latin-1")))
+        found = topic_id_read(logs / PARTITION)
+        refused = {each.effect for each in start_problems(list_log_directory(logs))}
+        expected = TOPIC_IDS["answers"][release][name].get("topicId")
+        assert (name, found, refused) == (name, expected, set() if expected else {StartEffect.REFUSES})
+    (logs / PARTITION / "partition.metadata").unlink()
+    (logs / PARTITION / "partition.metadata").mkdir()
+    assert topic_id_read(logs / PARTITION) is None
 
 
 @pytest.mark.req("SEG-PDR-029")

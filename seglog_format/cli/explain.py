@@ -1,4 +1,4 @@
-"""``seglog explain``: a requirement, its editions, where it is enforced and tested; what a broker's line means."""
+"""``seglog explain``: a requirement, its editions, where it is enforced and tested; a term; a broker's line."""
 
 from __future__ import annotations
 
@@ -262,6 +262,7 @@ Examples:
   seglog explain SEG-IDX-004
   seglog explain idx-4
   seglog explain SEG-BAT
+  seglog explain LSO
   seglog explain "Found invalid messages in log segment /data/orders-0"
   seglog explain --json SEG-IDX-004 | jq -r '.cases[]'
   seglog explain --json | jq -r .id"""
@@ -275,7 +276,9 @@ LOOSE_ID: Final = re.compile(r"(?:SEG-?)?([A-Z]{3})(?:-?0*(\d{1,3}))?", re.IGNOR
 @click.argument("identifier", metavar="[ID|TEXT]", nargs=-1)
 @json_option
 def command(identifier: tuple[str, ...], *, as_json: bool) -> None:
-    """Print the requirement ID, or what the line TEXT of a broker's own log means and which command shows more.
+    """Print the requirement ID, what a term means, or what the line TEXT of a broker's own log means.
+
+    A term is one of chapter 00, such as LSO. For a line, the command that shows more is printed with it.
 
     For a requirement, that is its text, its level, whom it binds, whether brokers keep it, and where it is tested.
 
@@ -285,6 +288,12 @@ def command(identifier: tuple[str, ...], *, as_json: bool) -> None:
     An area such as SEG-BAT lists its requirements; without ID, all are listed.
     """
     text = " ".join(identifier)
+    for term, meaning in terms_like(text):
+        if as_json:
+            write_json({"type": "term", "term": term, "means": meaning})
+        else:
+            _write_meaning(term, meaning, "chapter: spec/00-terms.md")
+        return
     if lines := lines_like(text):
         for line in lines:
             _write_line(line, as_json=as_json)
@@ -297,6 +306,14 @@ def command(identifier: tuple[str, ...], *, as_json: bool) -> None:
             _explain(requirement)
         else:
             write_text(f"{requirement.id}  {requirement.level:6}  {requirement.title}")
+
+
+def terms_like(text: str) -> list[tuple[str, str]]:
+    """Return the terms of chapter 00 that are a text or are shortened to it, each with its meaning."""
+    chapter = (spec_directory() / "00-terms.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", chapter, re.MULTILINE)
+    wanted = " ".join(text.lower().split())
+    return [(term, meaning) for term, meaning in rows if wanted in term.lower().split(", ") and term != "term"]
 
 
 def broker_lines() -> list[dict[str, Any]]:
@@ -328,14 +345,18 @@ def lines_like(text: str) -> list[dict[str, Any]]:
 
 
 def _write_line(line: dict[str, Any], *, as_json: bool) -> None:
-    import textwrap
-
     if as_json:
         write_json({"type": "brokerLine", **line})
-        return
-    write_text(line["words"][0])
-    write_text(textwrap.fill(line["means"], width=88, initial_indent="  ", subsequent_indent="  "))
-    write_text(f"  run: {line['run']}")
+    else:
+        _write_meaning(line["words"][0], line["means"], f"run: {line['run']}")
+
+
+def _write_meaning(name: str, meaning: str, more: str) -> None:
+    import textwrap
+
+    write_text(name)
+    write_text(textwrap.fill(meaning, width=88, initial_indent="  ", subsequent_indent="  "))
+    write_text(f"  {more}")
 
 
 def _found(identifier: str) -> list[Requirement]:

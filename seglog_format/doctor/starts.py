@@ -12,7 +12,6 @@ from seglog_format.cluster.image import RELEASES, TOPIC_RESOURCE, too_high
 from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
 from seglog_format.errors import Location
 from seglog_format.log.gaps import GapKind
-from seglog_format.log.side_files import topic_id_of
 from seglog_format.model import MissingOffsets
 from seglog_format.names import METADATA_TOPICS
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
@@ -27,6 +26,7 @@ from seglog_format.recovery.start_problems import (
     has_metadata,
     missing_ids,
     start_problems,
+    topic_id_read,
 )
 from seglog_format.storage.files import Replace
 
@@ -51,10 +51,11 @@ def about_directory(directory: LogDirectory) -> Iterator[Statement]:
 def _of_problem(problem: StartProblem, directory: Path) -> Statement:
     error, is_stray = problem.error, problem.effect is StartEffect.STRAY
     what = f"{problem.effect.value}: expected {error.expected}, found {error.found}"
-    kind, hurt = (Kind.LOSS, READERS) if is_stray else (Kind.START, (Hurt.BROKER,))
+    kind = Kind.LOSS if is_stray else Kind.START
+    hurt = {StartEffect.STRAY: READERS, StartEffect.GIVEN_UP: (Hurt.BROKER, *READERS)}
     rules = tuple(error.requirements)
     step = typed("cluster", directory) if error.location.field else typed("explain", rules[0])
-    return Statement(kind, what, error.location, rules, hurt, step)
+    return Statement(kind, what, error.location, rules, hurt.get(problem.effect, (Hurt.BROKER,)), step)
 
 
 def about_directories(cluster: Cluster) -> Iterator[Statement]:
@@ -127,7 +128,7 @@ def _of_other_topics(cluster: Cluster) -> Iterator[Statement]:
         return
     for directory in cluster.directories.directories:
         for key, entry in directory.partitions.items():
-            found = None if key[0] in METADATA_TOPICS else topic_id_of(entry.path)
+            found = None if key[0] in METADATA_TOPICS else topic_id_read(entry.path)
             known = state.image.topics.get(found) if found is not None else None
             if found is not None and (known is None or key[1] not in known.partitions):
                 topic = known or state.image.topic_named(key[0])

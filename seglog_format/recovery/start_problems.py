@@ -1,6 +1,7 @@
 """What keeps a broker from starting on a log directory, or from serving a partition in it, beside the logs themselves.
 
-`broker_starts.json` and `meta_properties.json` in `fixtures/witnesses` have what stock brokers do.
+`broker_starts.json`, `given_up_directories.json`, `meta_properties.json` and `partition_metadata.json` in
+`fixtures/witnesses` have what stock brokers do.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from seglog_format.codec.checkpoints import (
     decode_offset_checkpoint,
     decode_partition_metadata,
 )
-from seglog_format.errors import FormatError, Location, UnreadableError
+from seglog_format.errors import FormatError, Location, SeglogError, UnreadableError
 from seglog_format.log.gaps import unsnapshotted_gap
 from seglog_format.log.listing import list_partition
 from seglog_format.log.side_files import meta_properties_of
-from seglog_format.names import METADATA_TOPICS, FileKind
+from seglog_format.names import METADATA_TOPICS, FileKind, parse_decimal
 from seglog_format.storage.file_bytes import read_whole
 
 if TYPE_CHECKING:
@@ -35,8 +36,13 @@ READ_FIRST = {
     FileKind.META_PROPERTIES: decode_meta_properties,
     FileKind.RECOVERY_POINT_CHECKPOINT: decode_offset_checkpoint,
     FileKind.LOG_START_OFFSET_CHECKPOINT: decode_offset_checkpoint,
+    FileKind.REPLICATION_OFFSET_CHECKPOINT: decode_offset_checkpoint,
 }
-"""Files that make a broker give up the log directory if they cannot be read; it stops if it has no other."""
+"""Files that make a broker give up the log directory if they cannot be read; the last one only with a partition there.
+
+It stops if it has no other log directory, or the metadata log is in this one.
+"""
+AFTER_COLON = re.compile(r":[ \t\v\f]+")
 UUID_TEXT = re.compile(r"([\w-]{22})(?:==)?", re.ASCII)
 RESERVED_DIRECTORY_IDS = 100
 """So many first UUIDs are no ids of log directories."""
@@ -46,7 +52,7 @@ class StartEffect(Enum):
     """What a broker does."""
 
     REFUSES = "no broker starts"
-    GIVEN_UP = "no broker starts that has no other log directory"
+    GIVEN_UP = "a broker gives up this log directory with its partitions, and does not start if it has no other"
     STRAY = "a broker renames the directory to -stray, and begins an empty partition"
 
 
@@ -72,7 +78,7 @@ def start_problems(listing: LogDirectoryListing) -> Iterator[StartProblem]:
     """
     for kind, decode in READ_FIRST.items():
         error = _unreadable(listing.path / kind.value, decode)
-        if error is not None:
+        if error is not None and (kind is not FileKind.REPLICATION_OFFSET_CHECKPOINT or _has_others(listing)):
             yield StartProblem(error, _given_up(listing))
     yield from missing_ids(listing) if has_metadata(listing) else ()
     yield from _directory_id_problem(listing)
@@ -125,7 +131,45 @@ def without_snapshot(gap: Gap) -> FormatError:
 
 
 def _unreadable_topic_id(directory: Path) -> FormatError | None:
-    return _unreadable(directory / FileKind.PARTITION_METADATA.value, decode_partition_metadata)
+    return _unreadable(directory / FileKind.PARTITION_METADATA.value, _decode_topic_id)
+
+
+def _decode_topic_id(data: bytes, at: Location) -> None:
+    if _topic_id_in(data) is None:
+        decode_partition_metadata(data, at)  # it accepts less than a broker
+
+
+def topic_id_read(directory: Path) -> str | None:
+    """Return the topic id that a broker reads in a partition directory; None if it reads none."""
+    path = directory / FileKind.PARTITION_METADATA.value
+    try:
+        return _topic_id_in(read_whole(path)) if path.exists() else None
+    except SeglogError:
+        return None  # it is reported where the file is read
+
+
+def _topic_id_in(data: bytes) -> str | None:
+    """Return the topic id that a broker reads in `partition.metadata`; None if it does not start (SEG-CKP-009).
+
+    It does not look at the words before the colons, and drops the bits beyond the sixteenth byte of the id.
+    """
+    try:
+        lines = [line.decode() for line in re.split(rb"\r\n|\r|\n", data, maxsplit=2)[:2]]
+    except UnicodeDecodeError:
+        return None
+    words = [*map(_after_colon, lines), ""]
+    version, number = parse_decimal(words[0], bits=32), directory_number(words[1])
+    if version is None or version < 0 or not number:
+        return None
+    return base64.urlsafe_b64encode(number.to_bytes(16, "big")).decode().rstrip("=")
+
+
+def _after_colon(line: str) -> str:
+    """Return the second of two words; empty if there are fewer or more."""
+    words = AFTER_COLON.split(line)
+    while words and not words[-1]:
+        words.pop()
+    return words[1] if len(words) == 2 else ""  # noqa: PLR2004 - it says so
 
 
 def _unreadable(path: Path, decode: Callable[[bytes, Location], object]) -> FormatError | None:
@@ -161,6 +205,10 @@ def has_kraft(listing: LogDirectoryListing) -> bool:
 def has_metadata(listing: LogDirectoryListing) -> bool:
     """Return whether the metadata log is in a log directory."""
     return any(entry.name.topic in METADATA_TOPICS for entry in listing.partitions)
+
+
+def _has_others(listing: LogDirectoryListing) -> bool:
+    return any(entry.name.topic not in METADATA_TOPICS for entry in listing.partitions if not entry.name.state)
 
 
 def _given_up(listing: LogDirectoryListing) -> StartEffect:

@@ -2,13 +2,14 @@ package seglog.cluster;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.File;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Properties;
 import java.util.stream.Stream;
 import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
 
-/** What a node of KRaft does first when it starts: it reads {@code meta.properties} of its log directories. */
+/** What a node of KRaft reads first when it starts: {@code meta.properties}, {@code partition.metadata}. */
 final class LogDirectories {
     private LogDirectories() {
     }
@@ -30,6 +31,22 @@ final class LogDirectories {
             Object opened = method("kafka.server.KafkaRaftServer", "initializeLogDirs").invoke(null, config, log, "");
             Object found = opened.getClass().getMethod("_1").invoke(opened);
             answer.put("failed", ((MetaPropertiesEnsemble) found).errorLogDirs().size());
+        } catch (InvocationTargetException thrown) {
+            throw thrown.getCause() instanceof Exception cause ? cause : thrown;
+        }
+    }
+
+    /** The topic id that a broker reads in a {@code partition.metadata}; throws what ends its start. */
+    static void topicId(JsonNode request, ObjectNode answer) throws Exception {
+        // By name, as above.
+        String storage = "org.apache.kafka.storage.internals.";
+        Class<?> type = Class.forName(storage + "checkpoint.PartitionMetadataFile");
+        Class<?> failures = Class.forName(storage + "log.LogDirFailureChannel");
+        Object file = type.getConstructor(File.class, failures).newInstance(
+            new File(request.path("file").asText()), failures.getConstructor(int.class).newInstance(1));
+        try {
+            Object found = type.getMethod("read").invoke(file);
+            answer.put("topicId", found.getClass().getMethod("topicId").invoke(found).toString());
         } catch (InvocationTargetException thrown) {
             throw thrown.getCause() instanceof Exception cause ? cause : thrown;
         }

@@ -1,18 +1,30 @@
-"""Plant 26 faults into each of three decoders written from the specification, and ask the suite.
+"""Plant faults into decoders written from the specification and into its algorithms, and ask the suite.
 
 The decoders were written from the specification alone (`conformance/planted/`), so cases that only repeat the behaviour
-of the reference do not flag their faults. A fault is one change to the text of one file.
+of the reference do not flag their faults. A fault is one change to the text of one file: 26 in each of three decoders,
+and 447 by a reader of the specification, in the decoder in Python and in the algorithms (`spec/algorithms/`), which
+stand for an encoder and a storage. The goal is that two cases flag each of 95 % of the latter.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
+import gzip
+import io
+import json
+import multiprocessing
+import resource
 import shutil
+import signal
 import sys
 import tempfile
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +33,7 @@ from proofs.harness import ROOT, Outcome
 sys.path.insert(0, str(ROOT / "conformance"))
 
 from seglog_conformance.cases import load_cases, scale_directory
+from seglog_conformance.direct import DirectTestee
 from seglog_conformance.judging import Examiner
 from seglog_conformance.registry import Builder, UnavailableError, listed
 from seglog_conformance.verdicts import FAILURES
@@ -34,6 +47,24 @@ if TYPE_CHECKING:
 
 DECODERS: Final = ROOT / "conformance" / "planted"
 LIST: Final = "faults.toml"
+READERS: Final = DECODERS / "faults.json.gz"
+"""The list of the reader of the specification, as it was before its first run."""
+JUDGED: Final = DECODERS / "missed.toml"
+"""Which of these faults the first run missed, and why some are none."""
+PYTHON: Final = "conformance/planted/python"
+ALGORITHMS: Final = "spec/algorithms"
+Place = tuple[str, int]
+"""Name of a file and line of a function in it."""
+NOTE: Final = "_seglog_note_call"
+EVERYWHERE: Final[Place] = ("", 0)
+OF_READER: Final = "reader"
+FRESH: Final = ("seglog_algorithms", "seglog_conformance.specification")
+"""Modules that are imported again where a fault was planted."""
+MIN_SHARE: Final = 0.74
+"""Of the faults of the reader that two cases flag each: it may only rise, and the goal is 0.95."""
+SECONDS: Final = 20
+"""Time for a case in this process; a fault may loop for ever."""
+ADDRESS_SPACE: Final = 4 << 30
 MIN_FLAGGED: Final = 25
 """Of the faults of one decoder."""
 LEVELS: Final = ("must", "should", "may")
@@ -121,15 +152,21 @@ def flag(decoder: str, fault: Fault | None, cases: Sequence[Case]) -> Flag:
     Raises:
         UnavailableError: its tool chain is not on this machine.
     """
-    asked, first = 0, Flag(None, "", 0)
     with _examiner(decoder, fault) as examiner:
-        for case in cases:
-            result = examiner.examine(case)
-            asked += result.verdict != "SKIP"
-            if result.verdict in FAILURES and first.result is not None:
-                return replace(first, asked=asked, also=case.id)
-            if result.verdict in FAILURES:
-                first = Flag(result, case.level, asked)
+        return _asked(examiner, cases)
+
+
+def _asked(examiner: Examiner, cases: Sequence[Case], *, seconds: int = 0) -> Flag:
+    asked, first = 0, Flag(None, "", 0)
+    for case in cases:
+        if seconds:
+            signal.alarm(seconds)
+        result = examiner.examine(case)
+        asked += result.verdict != "SKIP"
+        if result.verdict in FAILURES and first.result is not None:
+            return replace(first, asked=asked, also=case.id)
+        if result.verdict in FAILURES:
+            first = Flag(result, case.level, asked)
     return replace(first, asked=asked)
 
 
@@ -159,18 +196,137 @@ def _examiner(decoder: str, fault: Fault | None) -> Iterator[Examiner]:
             examiner.close()
 
 
+def readers_faults() -> list[Fault]:
+    """List the faults that a reader of the specification planted."""
+    judged = tomllib.loads(JUDGED.read_text(encoding="utf-8"))
+    return [
+        Fault(
+            id=entry["id"],
+            what=entry["what"],
+            why=entry["kind"],
+            file=entry["file"].replace("decoders/", "conformance/planted/"),
+            find=entry["old"],
+            replace=entry["new"],
+            missed_first=entry["id"] in judged["missed_first"],
+            unflagged=judged["unflagged"].get(entry["id"], ""),
+        )
+        for entry in json.loads(gzip.decompress(READERS.read_bytes()))
+    ]
+
+
+def flag_readers(wanted: Sequence[Fault], workers: int) -> Iterator[Flag]:
+    """Ask the algorithms and the decoder in Python with each fault alone: the cases that call the changed function.
+
+    Raises:
+        RuntimeError: they fail a case without a fault.
+    """
+    processes, cases = multiprocessing.get_context("fork"), by_level()
+    import_module("seglog_conformance.specification")  # once for all processes, with all that it imports
+    sources = sorted({_source(fault) for fault in wanted})
+    with processes.Pool(workers, maxtasksperchild=1) as pool:
+        calls = dict(zip(sources, pool.map(_calls, sources, chunksize=1), strict=True))
+    places = [(_changed(fault), calls[_source(fault)]) for fault in wanted]
+    concerned = ([case for case in cases if place in called[case.id]] for place, called in places)
+    with processes.Pool(workers, maxtasksperchild=1) as pool:
+        for fault, found in zip(wanted, pool.imap(_flag_here, zip(wanted, concerned, strict=True)), strict=True):
+            is_left = found.result is None and _source(fault) == PYTHON  # what it takes is seen only from outside
+            yield flag("python", replace(fault, file=Path(fault.file).name), cases) if is_left else found
+
+
+def _source(fault: Fault) -> str:
+    return PYTHON if fault.file.startswith(PYTHON) else ALGORITHMS
+
+
+def _calls(source: str) -> dict[str, set[Place]]:
+    """Return which functions of a directory are called by each case: a copy notes its calls."""
+    found, noted = {}, set[Place]()
+    with tempfile.TemporaryDirectory() as scratch:
+        shutil.copytree(ROOT / source, Path(scratch, source))
+        for path in Path(scratch, source).rglob("*.py"):
+            path.write_text(_noting(path), encoding="utf-8")
+        setattr(builtins, NOTE, noted.add)
+        examiner = _here(Path(scratch), source)
+        for case in load_cases():
+            noted.clear()
+            result = examiner.examine(case)
+            found[case.id] = {EVERYWHERE, *noted} if result.verdict != "SKIP" else set()
+            if result.verdict in FAILURES:
+                msg = f"{source} without a fault: {result.verdict} {case.id}: {result.detail}"
+                raise RuntimeError(msg)
+    return found
+
+
+def _noting(path: Path) -> str:
+    """Return a module each of whose functions first notes its call."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.body[:0] = ast.parse(f"{NOTE}(({path.name!r}, {node.lineno}))").body
+    return ast.unparse(tree)
+
+
+def _changed(fault: Fault) -> Place:
+    """Return the innermost function that holds the text of a fault; outside of any, every case is concerned."""
+    text = (ROOT / fault.file).read_text(encoding="utf-8")
+    first = text[: text.index(fault.find)].count("\n") + 1
+    last = first + fault.find.rstrip("\n").count("\n")
+    inside = [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.lineno < first and last <= (node.end_lineno or 0)
+    ]
+    return (Path(fault.file).name, max(inside)) if inside else EVERYWHERE
+
+
+def _flag_here(given: tuple[Fault, Sequence[Case]]) -> Flag:
+    """Ask what has a fault in this process, which ends then."""
+    fault, cases = given
+    with tempfile.TemporaryDirectory() as scratch:
+        shutil.copytree(ROOT / _source(fault), Path(scratch, _source(fault)))
+        fault.plant(Path(scratch))
+        resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+        signal.signal(signal.SIGALRM, _give_up)
+        return _asked(_here(Path(scratch), _source(fault)), cases, seconds=SECONDS)
+
+
+def _here(root: Path, source: str) -> Examiner:
+    """Return the algorithms, or the decoder, of a directory in this process."""
+    sys.path.insert(0, str(root / source))
+    for name in [name for name in sys.modules if name.startswith(FRESH)]:
+        del sys.modules[name]
+    if source == PYTHON:
+        sys.stdin = io.StringIO()  # the adapter reads requests to their end
+        adapter: Any = import_module("adapter")
+        adapter.hello = partial(adapter.hello, {})
+        return Examiner(DirectTestee(source, adapter))
+    from seglog_conformance.specification import Specification  # noqa: PLC0415 - from a changed directory
+
+    return Examiner(DirectTestee(source, Specification()))
+
+
+def _give_up(*_: object) -> None:
+    raise TimeoutError
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options; the defaults are those of the full run."""
-    parser.add_argument("--decoder", choices=decoders(), help="only this one")
+    parser.add_argument("--decoder", choices=[*decoders(), OF_READER], help="only this one, or the list of the reader")
     parser.add_argument("--only", default="", help="faults whose ids hold this text")
     parser.add_argument("--workers", type=int, default=2, help="decoders that are asked at the same time")
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Ask each decoder without a fault, and then with each of its faults."""
+    """Ask each decoder without a fault, and then with each of its faults; then the faults of the reader."""
     cases = by_level()
-    chosen = [options.decoder] if options.decoder else decoders()
-    facts, failures = {}, []
+    chosen = [options.decoder] if options.decoder else [*decoders(), OF_READER]
+    facts: dict[str, Any] = {}
+    failures: list[str] = []
+    if OF_READER in chosen:
+        chosen.remove(OF_READER)
+        of_reader = [fault for fault in readers_faults() if options.only in fault.id]
+        flags = list(flag_readers(of_reader, options.workers))
+        facts[OF_READER] = _readers_facts(of_reader, flags)
+        failures += readers_complaints(of_reader, flags)
     for decoder in chosen:
         wanted = [fault for fault in faults(decoder) if options.only in fault.id]
         try:
@@ -181,6 +337,35 @@ def prove(options: argparse.Namespace) -> Outcome:
         facts[decoder] = _facts(sound, wanted, flags)
         failures += complaints(decoder, sound, wanted, flags)
     return Outcome({"cases": len(cases), "decoders": facts}, failures)
+
+
+def _readers_facts(wanted: Sequence[Fault], flags: Sequence[Flag]) -> dict[str, Any]:
+    pairs = list(zip(wanted, flags, strict=True))
+    return {
+        "faults": len(wanted),
+        "noFaults": sum(bool(fault.unflagged) for fault in wanted),
+        "flaggedAtFirst": sum(not fault.missed_first for fault in wanted),
+        "flagged": sum(found.result is not None for _, found in pairs),
+        "flaggedTwice": sum(bool(found.also) for _, found in pairs),
+        "once": {fault.id: found.result.case for fault, found in pairs if found.result and not found.also},
+        "missed": {fault.id: fault.what for fault, found in pairs if found.result is None and not fault.unflagged},
+        "firstCases": {fault.id: found.result.case for fault, found in pairs if found.result and found.also},
+    }
+
+
+def readers_complaints(wanted: Sequence[Fault], flags: Sequence[Flag]) -> list[str]:
+    """Return the problems: too few faults that two cases flag each, and flagged ones that are said to be none."""
+    pairs = list(zip(wanted, flags, strict=True))
+    found = [
+        f"{fault.id}: {one.result.case} flags it, which the list rules out"
+        for fault, one in pairs
+        if one.result is not None and fault.unflagged
+    ]
+    real = [one for fault, one in pairs if not fault.unflagged]
+    twice = sum(bool(one.also) for one in real)
+    if twice < MIN_SHARE * len(real):
+        found.append(f"{twice} of {len(real)} faults of the reader are flagged by two cases, less than {MIN_SHARE:.0%}")
+    return found
 
 
 def _flags(decoder: str, wanted: Sequence[Fault | None], cases: Sequence[Case], workers: int) -> list[Flag]:

@@ -1,18 +1,34 @@
 """The suite passes decoders that were written from the specification alone, and flags a fault planted into one.
 
-`make proof NAME=planted` plants all 78.
+`make proof NAME=planted` plants all 78, and the 447 of a reader.
 """
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers.support import need
+from helpers.support import REPOSITORY, need
 from seglog_conformance.registry import read_adapter
 
-from proofs.planted import DECODERS, Fault, by_level, complaints, decoders, faults, flag
+from proofs.planted import (
+    ALGORITHMS,
+    DECODERS,
+    READERS,
+    Fault,
+    by_level,
+    complaints,
+    decoders,
+    faults,
+    flag,
+    flag_readers,
+    readers_complaints,
+    readers_faults,
+)
 
 if TYPE_CHECKING:
     from seglog_conformance.cases import Case
@@ -71,3 +87,23 @@ def test_a_fault_that_nothing_flags_is_named() -> None:
     fault = faults("python")[0]
     missed = flag("python", fault, ())
     assert complaints("python", missed, [fault], [missed])[0] == f"python with {fault.id}: passes all 0 cases"
+
+
+def test_the_list_of_the_reader_is_that_of_its_first_run() -> None:
+    listed = (DECODERS / "README.md").read_text(encoding="utf-8")
+    assert hashlib.sha256(gzip.decompress(READERS.read_bytes())).hexdigest() in listed
+    every = readers_faults()
+    assert len({fault.id for fault in every}) == len(every) == 447
+    texts = {fault.file: (REPOSITORY / fault.file).read_text(encoding="utf-8") for fault in every}
+    assert [fault.id for fault in every if texts[fault.file].count(fault.find) != 1] == []
+
+
+def test_faults_of_the_reader_are_flagged_in_this_process() -> None:
+    wanted = [fault for fault in readers_faults() if fault.id in {"p002", "p085", "p198"}]
+    found = list(flag_readers(wanted, 2))
+    assert [bool(one.result) for one in found] == [True, True, True]
+    assert wanted[1].file.startswith(ALGORITHMS)
+    assert readers_complaints(wanted[:2], found[:2]) == []
+    ruled_out = [replace(wanted[0], unflagged="It is no fault.")]
+    assert "which the list rules out" in readers_complaints(ruled_out, found[:1])[0]
+    assert "0 of 1 faults" in readers_complaints(wanted[2:], [replace(found[2], also="")])[0]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from authoring import compact_scenarios, write_scenarios
 from authoring.batches import DELETE_HORIZON, TRANSACTIONAL, Batch, Rec
-from authoring.casefile import must
+from authoring.casefile import must, should
 from authoring.codecs import gzip
 from authoring.control import marker
-from authoring.scenarios import NOW, append, follow, keyed, sent
+from authoring.scenarios import NOW, append, batch, follow, keyed, sent
 from authoring.segments import aborted, name_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ EDGES: Final = (127, 128, 255, 256, 32767, 32768, 65535, 65536)
 
 def derived_scenarios() -> Iterator[Scenario]:
     """Yield what Kafka's classes are asked."""
-    for scenario in (*_cleaned(), *_written()):
+    for scenario in (*_cleaned(), *_written(), *_timed(), *_stopped()):
         yield replace(scenario, name=f"derived-{scenario.name}")
 
 
@@ -106,7 +106,7 @@ def _written() -> Iterator[Scenario]:
     def ended(kind: str, producer: int) -> Batch:
         return replace(marker(kind, 0, producer_id=producer, producer_epoch=0, at=NOW), base=0)
 
-    coordinator = {"origin": "coordinator"}
+    coordinator: dict[str, Any] = {"origin": "coordinator"}
     yield write("open-since-0", why, listed, append(opened), append(other), append(ended("ABORT", 8), **coordinator), LOOK)  # fmt: skip
     yield write("open-since-0-alone", why, listed, append(opened), {"do": "roll"}, append(sent(9, 0)), LOOK)
     yield write("commits-and-aborts", "Only aborted transactions are listed, never a committed one.", listed, append(opened), append(other), append(ended("COMMIT", 7), **coordinator), append(ended("ABORT", 8), **coordinator), append(sent(7, 1, attributes=TRANSACTIONAL)), append(ended("COMMIT", 7), **coordinator))  # fmt: skip
@@ -120,3 +120,60 @@ def _written() -> Iterator[Scenario]:
     producers = must("SEG-ROL-015", "SEG-FLS-004")
     for producer in (127, 256, 65536, 2**31, 2**32, 2**53 + 1, 2**63 - 1):
         yield write(f"limits-producer-{producer}", text, producers, append(sent(producer, 0, count=2, epoch=2**15 - 1)))
+
+
+def _timed() -> Iterator[Scenario]:
+    """Yield which timestamp or epoch counts: the first, the largest, the last."""
+    write = write_scenarios.scenario
+
+    def at(base: int, *times: int, **fields: int) -> Batch:
+        return batch(*(NOW + time for time in times), base=base, **fields)
+
+    first = must("SEG-ROL-003", "SEG-ROL-004")
+    why = "The time of a segment begins with its first batch, and an append counts with its largest timestamp."
+    nameless = Batch(base_timestamp=-1, max_timestamp=-1, recs=(Rec(key=b"a", value=b"v"),))
+    for name, later in (("one", 1000), ("two", 2000)):
+        yield write(f"first-without-time-{name}", why, first, append(nameless), append(at(0, 0)), append(at(0, later)), append(at(0, 2 * later)), LOOK, segment_ms=str(later))  # fmt: skip
+        yield write(f"first-is-not-largest-{name}", why, first, append(at(0, later)), append(at(0, 0)), append(at(0, later + 500)), append(at(0, 2 * later)), LOOK, segment_ms=str(later))  # fmt: skip
+        yield write(f"largest-is-first-{name}", why, first, follow(at(0, 0)), follow(at(1, later + 1), at(2, 0)), follow(at(3, 1), at(4, 2 * later + 2), at(5, 2)), LOOK, segment_ms=str(later))  # fmt: skip
+        yield write(f"lag-of-no-compaction-{name}", "Only in a compacted topic the lag of compaction ends segments.", first, append(at(0, 0)), append(at(0, later)), append(at(0, 2 * later)), max_compaction_lag_ms=str(later - 1))  # fmt: skip
+    named = must("SEG-APP-015", "SEG-ROL-011")
+    why = "Of several entries or records with the largest timestamp the time index names the first."
+    yield write("same-largest-in-one-append", why, named, follow(at(0, 5), at(1, 5), at(2, 5)), follow(at(3, 9, 9), at(5, 9)), index_interval_bytes="0")  # fmt: skip
+    yield write("same-largest-in-appends", why, named, follow(at(0, 5), at(1, 3), at(2, 5)), append(at(0, 5)), append(at(0, 6, 6)), index_interval_bytes="0")  # fmt: skip
+    epochs = must("SEG-APP-017", "SEG-CKP-006")
+    why = "A leader goes on under the newest epoch of the log."
+    yield write("same-epoch", why, epochs, append(at(0, 0), leaderEpoch=5), append(at(0, 1), leaderEpoch=5), {"do": "roll"}, append(at(0, 3), leaderEpoch=5))  # fmt: skip
+    state = must("SEG-PSN-011", "SEG-ROL-015")
+    why = "A batch outside of transactions changes the state of a producer whose transaction is open."
+    opened = sent(7, 0, attributes=TRANSACTIONAL)
+    for name, count in (("one", 1), ("two", 2)):
+        yield write(f"plain-in-a-transaction-{name}", why, state, follow(opened), follow(sent(7, 1, count=count, base=1)), {"do": "roll"}, LOOK)  # fmt: skip
+    full = must("SEG-ROL-016", "SEG-ROL-011")
+    why = "An index has no slot left: it gets no entry, and the next append begins a segment."
+    for slots in (1, 2):
+        yield write(f"slots-{slots}", why, full, *(append(at(0, time)) for time in range(4)), {"do": "roll"}, LOOK, segment_index_bytes=str(12 * slots), index_interval_bytes="0")  # fmt: skip
+
+
+def _stopped() -> Iterator[Scenario]:
+    """Yield passes of the cleaner that stop within a log, and markers whose batches remain."""
+    clean = compact_scenarios.scenario
+    part, ended = compact_scenarios.part, compact_scenarios.ended
+    stops = must("SEG-CMP-028", "SEG-CMP-016")
+    why = "The map of keys is full: the pass stops, and from there on every record stays."
+    log = [keyed(0, "a", "b"), keyed(2, "a", "b"), keyed(4, "a", "b", "c"), keyed(7, "a")]
+    for most in (1, 2, 3):
+        yield clean(f"stops-after-{most}-keys", why, stops, (0, log), (10, [keyed(10, "b", "c")]), mostKeys=most)  # fmt: skip
+    dirty = must(
+        "SEG-CMP-008", since="3.1"
+    )  # a broker of 2.8 leaves the snapshot of a segment that is merged into another
+    why = "The first dirty offset is inside of a batch: all its records count."
+    for offset in (1, 3, 5):
+        yield clean(f"dirty-inside-{offset}", why, dirty, (0, log), (10, [keyed(10, "z")]), cleanerOffset=str(offset))  # fmt: skip
+    markers = must("SEG-CMP-014", "SEG-CMP-021", since="3.1")
+    why = "A marker stays as long as a batch of its transaction does, also past its delete horizon."
+    for name, kind in (("commit", "COMMIT"), ("abort", "ABORT")):
+        yield clean(f"marker-of-a-batch-{name}", why, markers, (0, [part(0, "x"), ended(kind, 1), part(2, "y", 1), ended(kind, 3)]), (10, [keyed(10, "z")]), config={"delete.retention.ms": "0"})  # fmt: skip
+    lag = should("SEG-CMP-025", since="3.1")
+    for name, wait in (("one", "1"), ("long", "100000")):
+        yield clean(f"lag-of-the-active-{name}", "The active segment does not count for the greatest lag.", lag, (0, [keyed(0, "a", "b")]), (10, [keyed(10, "a")]), config={"max.compaction.lag.ms": wait})  # fmt: skip

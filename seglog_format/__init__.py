@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from seglog_format.checks.verify import verify
     from seglog_format.cluster.cluster import open_cluster
     from seglog_format.cluster.resurrection import resurrect
-    from seglog_format.codec.build import build_batch, build_message_entry, new_record
-    from seglog_format.codec.control_batch import build_end_marker
+    from seglog_format.codec.build import build_batch, build_end_marker, build_message_entry, new_record
     from seglog_format.codec.decode import decode_batch
     from seglog_format.codec.encode import encode_batch, encode_columns
     from seglog_format.codec.framing import walk
@@ -90,9 +89,8 @@ _LAZY: Final = LazyNames(
         "checks.verify": ("verify",),
         "cluster.cluster": ("open_cluster",),
         "cluster.resurrection": ("resurrect",),
-        "codec.build": ("build_batch", "build_message_entry", "new_record"),
+        "codec.build": ("build_batch", "build_end_marker", "build_message_entry", "new_record"),
         "codec.encode": ("encode_columns", "encode_batch"),
-        "codec.control_batch": ("build_end_marker",),
         "codec.decode": ("decode_batch",),
         "codec.framing": ("walk",),
         "engine.choice": ("Engine",),

@@ -6,12 +6,7 @@ from typing import Final
 
 from seglog_format.packing import FixedLayout
 
-ENTRY_PREFIX_LAYOUT: Final = FixedLayout(
-    offset="q",
-    size="l",
-    crc_or_epoch="l",
-    magic="b",
-)
+ENTRY_PREFIX_LAYOUT: Final = FixedLayout(offset="q", size="l", crc_or_epoch="l", magic="b")
 RECORD_BATCH_HEADER_LAYOUT: Final = FixedLayout(
     base_offset="q",
     batch_length="l",
@@ -27,52 +22,19 @@ RECORD_BATCH_HEADER_LAYOUT: Final = FixedLayout(
     base_sequence="l",
     records_count="l",
 )
-MESSAGE_V0_HEADER_LAYOUT: Final = FixedLayout(
-    offset="q",
-    message_size="l",
-    crc="L",
-    magic="b",
-    attributes="b",
-)
+MESSAGE_V0_HEADER_LAYOUT: Final = FixedLayout(offset="q", message_size="l", crc="L", magic="b", attributes="b")
 MESSAGE_V1_HEADER_LAYOUT: Final = FixedLayout(
-    offset="q",
-    message_size="l",
-    crc="L",
-    magic="b",
-    attributes="b",
-    timestamp_ms="q",
+    offset="q", message_size="l", crc="L", magic="b", attributes="b", timestamp_ms="q"
 )
-BYTES_LENGTH_LAYOUT: Final = FixedLayout(
-    length="l",
-)
-CONTROL_RECORD_KEY_LAYOUT: Final = FixedLayout(
-    version="h",
-    type="h",
-)
-END_TRANSACTION_MARKER_LAYOUT: Final = FixedLayout(
-    version="h",
-    coordinatorEpoch="l",
-)
-OFFSET_INDEX_ENTRY_LAYOUT: Final = FixedLayout(
-    relative_offset="l",
-    position="l",
-)
-TIME_INDEX_ENTRY_LAYOUT: Final = FixedLayout(
-    timestamp_ms="q",
-    relative_offset="l",
-)
+BYTES_LENGTH_LAYOUT: Final = FixedLayout(length="l")
+CONTROL_RECORD_KEY_LAYOUT: Final = FixedLayout(version="h", type="h")
+END_TRANSACTION_MARKER_LAYOUT: Final = FixedLayout(version="h", coordinatorEpoch="l")
+OFFSET_INDEX_ENTRY_LAYOUT: Final = FixedLayout(relative_offset="l", position="l")
+TIME_INDEX_ENTRY_LAYOUT: Final = FixedLayout(timestamp_ms="q", relative_offset="l")
 TRANSACTION_INDEX_ENTRY_LAYOUT: Final = FixedLayout(
-    version="h",
-    producer_id="q",
-    first_offset="q",
-    last_offset="q",
-    last_stable_offset="q",
+    version="h", producer_id="q", first_offset="q", last_offset="q", last_stable_offset="q"
 )
-PRODUCER_SNAPSHOT_HEADER_LAYOUT: Final = FixedLayout(
-    version="h",
-    crc="L",
-    count="l",
-)
+PRODUCER_SNAPSHOT_HEADER_LAYOUT: Final = FixedLayout(version="h", crc="L", count="l")
 PRODUCER_STATE_ENTRY_LAYOUT: Final = FixedLayout(
     producer_id="q",
     producer_epoch="h",

@@ -60,6 +60,11 @@ class CompressionCodec(IntEnum):
     LZ4 = 3
     ZSTD = 4
 
+    @staticmethod
+    def fits(codec_id: int, magic: int) -> bool:
+        """Return whether an entry of a magic may name a codec, if it is defined: zstd needs magic 2 (SEG-MSG-018)."""
+        return codec_id != CompressionCodec.ZSTD or magic > 1
+
     @property
     def label(self) -> str:
         """The name that Kafka's configuration uses: ``none``, ``gzip``, ..."""

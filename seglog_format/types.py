@@ -43,8 +43,7 @@ if TYPE_CHECKING:
         TailKind,
         TimestampOffset,
     )
-    from seglog_format.names import FileKind, FileName, PartitionDirectoryName
-    from seglog_format.object_names import ObjectKind
+    from seglog_format.names import FileKind, FileName, ObjectKind, PartitionDirectoryName
     from seglog_format.plans import PreparedIndexes, PreparedSalvage
     from seglog_format.record_model import EpochStart, Message, MetaProperties, Record, RecordBatch, RecordHeader
     from seglog_format.recovery.apply import PreparedRecovery
@@ -87,8 +86,8 @@ if TYPE_CHECKING:
     from seglog_format.tier.segments import RemotePartitionId, RemoteSegmentId
     from seglog_format.values.decoder import Decoder
     from seglog_format.values.schemas import Schemas, SchemaText
+    from seglog_format.writing.append import RollReason
     from seglog_format.writing.partition_log import Appended
-    from seglog_format.writing.roll import RollReason
 
 __all__ = [
     "AbortedTxn",
@@ -279,8 +278,7 @@ _LAZY: Final = LazyNames(
             "TailKind",
             "TimestampOffset",
         ),
-        "names": ("FileKind", "FileName", "PartitionDirectoryName"),
-        "object_names": ("ObjectKind",),
+        "names": ("FileKind", "FileName", "ObjectKind", "PartitionDirectoryName"),
         "plans": ("PreparedIndexes", "PreparedSalvage"),
         "record_model": ("Message", "Record", "RecordBatch", "RecordHeader", "EpochStart", "MetaProperties"),
         "recovery.apply": ("PreparedRecovery",),
@@ -323,8 +321,8 @@ _LAZY: Final = LazyNames(
         "tier.remote_store": ("RemoteTier",),
         "values.decoder": ("Decoder",),
         "values.schemas": ("SchemaText", "Schemas"),
+        "writing.append": ("RollReason",),
         "writing.partition_log": ("Appended",),
-        "writing.roll": ("RollReason",),
     },
 )
 

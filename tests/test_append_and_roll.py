@@ -41,8 +41,7 @@ from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.types import RollReason
 from seglog_format.writing.active_segment import ActiveSegment
-from seglog_format.writing.append import as_follower
-from seglog_format.writing.roll import ActiveState, Incoming, jitter_ms, new_base_offset, roll_reason
+from seglog_format.writing.append import ActiveState, Incoming, as_follower, jitter_ms, new_base_offset, roll_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

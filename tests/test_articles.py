@@ -17,7 +17,7 @@ from helpers.support import FIXTURES
 
 from seglog_format import Environment, LogConfig, PartitionWriter, open_log_directory, open_partition, verify, walk
 from seglog_format.state.config import topic_settings
-from seglog_format.writing.roll import ActiveState, Incoming, RollReason, roll_reason
+from seglog_format.writing.append import ActiveState, Incoming, RollReason, roll_reason
 
 if TYPE_CHECKING:
     from pathlib import Path

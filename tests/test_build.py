@@ -9,8 +9,13 @@ import pytest
 from helpers.support import vector
 
 from seglog_format import build_batch, build_end_marker, decode_batch, encode_batch, new_record
-from seglog_format.codec.build import build_message_entry, with_offset, with_timestamps
-from seglog_format.codec.control_batch import build_control_batch, control_record
+from seglog_format.codec.build import (
+    build_control_batch,
+    build_message_entry,
+    control_record,
+    with_offset,
+    with_timestamps,
+)
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.errors import Location, UsageError
 from seglog_format.model import CompressionCodec, ControlRecordType, TimestampType

@@ -29,8 +29,8 @@ from seglog_format.cluster import image, metadata_log, new_image
 from seglog_format.cluster import lines as kafka_numbers
 from seglog_format.cluster.image import RELEASES
 from seglog_format.codec import (
+    build,
     checkpoints,
-    control_batch,
     encode,
     framing,
     index_entries,
@@ -90,7 +90,7 @@ CONSTANTS: Final[Mapping[str, object]] = {
     "Records.SIZE_OFFSET": PREFIX.position("size"),
     "Records.MAGIC_OFFSET": PREFIX.position("magic"),
     "DefaultRecordBatch.RECORD_BATCH_OVERHEAD": BATCH.size,
-    "EndTransactionMarker.CURRENT_END_TXN_MARKER_VERSION": control_batch.END_MARKER_VERSION,
+    "EndTransactionMarker.CURRENT_END_TXN_MARKER_VERSION": build.END_MARKER_VERSION,
     "ControlRecordType.CURRENT_CONTROL_RECORD_KEY_SIZE": layouts.CONTROL_RECORD_KEY_LAYOUT.size,
     "OffsetIndex.ENTRY_SIZE": layouts.OFFSET_INDEX_ENTRY_LAYOUT.size,
     "TimeIndex.ENTRY_SIZE": layouts.TIME_INDEX_ENTRY_LAYOUT.size,

@@ -11,7 +11,7 @@ from helpers.support import bundled
 
 from seglog_format import PartitionWriter, new_record
 from seglog_format.cli.main import run
-from seglog_format.serve.cold_groups import committed_offsets_in
+from seglog_format.serve.kept_offsets import committed_offsets_in
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,8 +21,7 @@ from seglog_format.errors import (
     UnsupportedVersionError,
     UsageError,
 )
-from seglog_format.names import FileKind
-from seglog_format.object_names import ObjectKind, ObjectName, parse_cached_index, parse_object_name
+from seglog_format.names import FileKind, ObjectKind, ObjectName, parse_cached_index, parse_object_name
 from seglog_format.tier.layout import variable_of, whole_file
 from seglog_format.tier.layouts import AivenLayout, LocalTierLayout, Manifest, read_manifest
 from seglog_format.tier.remote_store import open_tier

@@ -36,6 +36,7 @@ STRUCTURES: Final = {
     "PRODUCER_STATE_ENTRY": "ProducerStateEntry",
 }
 """The declared structure of each layout."""
+LINE: Final = 120
 
 HEAD = '''"""The fixed layouts, in stored order. Made by ``python -m tools.make_layouts`` from the declarations."""
 
@@ -53,15 +54,20 @@ def module_text(codes: Mapping[str, Mapping[str, str]]) -> str:
     Args:
         codes: for each layout, the code of `struct` for each field in stored order.
     """
+    return HEAD + "".join(f"\n{_layout(name, fields)}" for name, fields in codes.items()) + "\n"
+
+
+def _layout(name: str, fields: Mapping[str, str]) -> str:
+    """Return a layout as the formatter writes it: in one line, with its fields in one, or with a line for each."""
+    start, rows = f"{name}_LAYOUT: Final = FixedLayout(", [f'{field}="{code}"' for field, code in fields.items()]
+    short = ", ".join(rows)
+    if len(start) + len(short) < LINE:
+        return f"{start}{short})"
     return (
-        HEAD
-        + "".join(f"\n{name}_LAYOUT: Final = FixedLayout(\n{_rows(fields)})" for name, fields in codes.items())
-        + "\n"
+        f"{start}\n    {short}\n)"
+        if len(short) + 4 <= LINE
+        else start + "".join(f"\n    {row}," for row in rows) + "\n)"
     )
-
-
-def _rows(fields: Mapping[str, str]) -> str:
-    return "".join(f'    {name}="{code}",\n' for name, code in fields.items())
 
 
 def declarations() -> dict[str, Struct]:

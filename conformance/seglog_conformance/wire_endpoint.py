@@ -14,12 +14,11 @@ from seglog_conformance.wire_producing import Captured, Capturing
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import open_partition
-from seglog_format.serve.catalog import Catalog, CatalogOptions
+from seglog_format.serve.catalog import Catalog, CatalogOptions, Topic
 from seglog_format.serve.limits import Settings
 from seglog_format.serve.served_partition import ServedPartition
 from seglog_format.serve.server import Server
 from seglog_format.serve.slices import Fetched, LogRange, Source
-from seglog_format.serve.topics import Topic
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -46,13 +46,7 @@ def message_around(stored: bytes, codec: CompressionCodec) -> bytes:
 
 
 def decompress_first(log: Bytes, arena: Bytes, *, used: int, limit: int) -> list[int] | None:
-    """Decompress the first entry of a log as the kernels for checks do.
-
-    Args:
-        log: starts with the entry.
-        arena: receives the content, and has `SLACK` additional bytes.
-        used: number of bytes of the arena that are in use.
-        limit: bytes that the entry may decompress to.
+    """Decompress the first entry of a log into the arena, from `used` on, as the kernels for checks do.
 
     Returns:
         Position of the entry, start and end of its content in the arena; None if the fallback decoder has to read it.

@@ -26,22 +26,23 @@ from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.engine.columnar import prefilter_of
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.entry_table import WantedRange
-from seglog_format.log.foreign_files import UNKNOWN, foreign_at, unnamed_base_offset
 from seglog_format.log.listing import LogDirectoryListing, list_log_directory, list_partition
-from seglog_format.log.path_kind import PathKind, path_kind, size_of_logs
+from seglog_format.log.path_kind import UNKNOWN, PathKind, foreign_at, path_kind, size_of_logs, unnamed_base_offset
 from seglog_format.log.scanning import bytes_for, storage_for
 from seglog_format.log.side_files import meta_properties_of
 from seglog_format.names import (
+    FILE_KINDS,
     INDEX_KINDS,
     METADATA_TOPICS,
     NUMBERED_KINDS,
     OFFSET_CHECKPOINT_KINDS,
     FileKind,
     FileName,
+    parse_cached_index,
     parse_file_name,
+    parse_object_name,
     segment_file_name,
 )
-from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
 from seglog_format.recovery.start_problems import without_topic_id, without_topic_ids
 from seglog_format.requirements import Severity
 

@@ -21,7 +21,7 @@ from seglog_format.cleaning.compaction_pass import (
     transactions_of,
 )
 from seglog_format.cleaning.compaction_rules import Pass
-from seglog_format.cleaning.settings import require_not_tiered, require_settled
+from seglog_format.cleaning.settings import require_not_tiered
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
 from seglog_format.errors import FormatError, Location, WriteError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
@@ -136,10 +136,10 @@ def applied(steps: tuple[FileStep, ...], files: Files) -> tuple[FileStep, ...]:
             apply_steps(steps, files)
     except WriteError as error:
         _undo(steps, files)
-        swaps = [path for path in map(_swap, _made(steps)) if files.exists(path)]
-        if not swaps:
+        finished = [path for path in map(_swap, _made(steps)) if files.exists(path)]
+        if not finished:
             raise
-        msg = f"{error}; recover {swaps[0].parent} to complete the replacement"
+        msg = f"{error}; recover {finished[0].parent} to complete the replacement"
         raise WriteError(msg) from error.__cause__
     return steps
 
@@ -363,7 +363,7 @@ def _opened(
     """Open a partition and plan its compaction."""
     directory = directory or log_directory_above(path)
     listing = list_partition(path)
-    require_settled(listing)
+    listing.require_settled()
     require_not_tiered(config, listing, directory)
     key = listing.topic_partition
     with opened_segments(listing) as segments:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog_format.cleaning.retention import RetainedSegment, is_copied, plan_retention
-from seglog_format.cleaning.settings import require_settled, tiered_or_not
+from seglog_format.cleaning.settings import tiered_or_not
 from seglog_format.codec.checkpoints import (
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
@@ -172,7 +172,7 @@ def prepare_retention(
     """
     directory = directory or log_directory_above(path)
     listing = list_partition(path)
-    require_settled(listing)
+    listing.require_settled()
     with raised_refusals(), opened_segments(listing) as segments:
         rows = [retained_segment(segment) for segment in segments]
     key, end = listing.topic_partition, rows[-1].next_offset

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError
 from seglog_format.log.gaps import COMPACTED_TOPICS, tiered_gap
-from seglog_format.log.listing import CLEANED, SWAP
 from seglog_format.names import METADATA_TOPICS, REMOTE_LOG_METADATA_TOPIC, SHARE_GROUP_STATE
 from seglog_format.state.config import COMPACT, DELETE, UNLIMITED
 
@@ -33,26 +32,6 @@ def topic_config(topic: str, config: LogConfig) -> LogConfig:
     if topic in KEPT_TOPICS:
         return replace(config, cleanup_policy=frozenset({DELETE}), retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
     return config
-
-
-def require_settled(listing: PartitionListing) -> None:
-    """Refuse a directory that needs recovery first: its files would be mixed with those that a change writes.
-
-    These are files of an interrupted replacement, files with unusual names, and indexes without a log.
-
-    Args:
-        listing: of the partition directory.
-
-    Raises:
-        UsageError: there is such a file, or no segment.
-    """
-    left = [file for file in listing.files if file.name.suffix in {SWAP, CLEANED}]
-    left += [file for file in listing.files if not file.name.suffix and not file.name.is_canonical]
-    left += listing.orphans
-    if left or not listing.segments:
-        found = f"{left[0].path.name} is left over from an interrupted operation" if left else "there is no segment"
-        msg = f"{listing.path}: {found}: recover the directory first"
-        raise UsageError(msg)
 
 
 def tiered_or_not(config: LogConfig, listing: PartitionListing, directory: LogDirectory) -> LogConfig:

@@ -27,7 +27,7 @@ from seglog_format.cli.output import (
     write_text,
 )
 from seglog_format.cli.paths import unreadable_text
-from seglog_format.log.foreign_files import UNKNOWN, foreign_at
+from seglog_format.log.path_kind import UNKNOWN, foreign_at
 from seglog_format.names import DECODED_TOPICS
 
 if TYPE_CHECKING:

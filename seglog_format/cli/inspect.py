@@ -18,7 +18,7 @@ from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import json_option, offset_of
 from seglog_format.cli.output import diagnose, printable, write_lines
 from seglog_format.field_names import kafka_name
-from seglog_format.log.foreign_files import foreign_at, foreign_kind
+from seglog_format.log.path_kind import foreign_at, foreign_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.sources import SourceKind, has_known_name, sources_of
 from seglog_format.log.directory import LogDirectory
-from seglog_format.log.foreign_files import UNKNOWN, foreign_at, unnamed_base_offset
 from seglog_format.log.listing import SegmentFiles, list_log_directory, list_partition
-from seglog_format.log.path_kind import PathKind, path_kind
-from seglog_format.names import FileKind, parse_file_name
-from seglog_format.object_names import parse_object_name
+from seglog_format.log.path_kind import UNKNOWN, PathKind, foreign_at, path_kind, unnamed_base_offset
+from seglog_format.names import FileKind, parse_file_name, parse_object_name
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from seglog_format.cli.options import RemoteChoice
-    from seglog_format.serve.cold_groups import OffsetsByGroup
+    from seglog_format.serve.catalog import Topic
+    from seglog_format.serve.kept_offsets import OffsetsByGroup
     from seglog_format.serve.server import Server
-    from seglog_format.serve.topics import Topic
     from seglog_format.serve.writing import Writers
 
 
@@ -452,7 +452,7 @@ def _state(name: str | None, paths: tuple[Path, ...], closing: ExitStack) -> Pat
 def _offsets_by_group(directories: tuple[Path, ...], find: Callable[[str], None]) -> OffsetsByGroup:
     """Return the offsets at which groups start, and report how many groups have one."""
     from seglog_format.cli.output import count_text
-    from seglog_format.serve.cold_groups import committed_offsets_in
+    from seglog_format.serve.kept_offsets import committed_offsets_in
 
     found = committed_offsets_in(directories, find)
     diagnose(f"{count_text(len(found), 'group')} start where brokers left them")

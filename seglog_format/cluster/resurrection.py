@@ -25,14 +25,13 @@ from seglog_format.cluster.new_image import (
     require_coordinators,
 )
 from seglog_format.cluster.whole_log import at_most, complete_logs, raise_ends, write_end
-from seglog_format.codec.build import build_batch, new_record
+from seglog_format.codec.build import build_batch, build_control_batch, control_record, new_record
 from seglog_format.codec.checkpoints import (
     decode_leader_epoch_checkpoint,
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
     encode_partition_metadata,
 )
-from seglog_format.codec.control_batch import build_control_batch, control_record
 from seglog_format.codec.coordinator_records import encode_metadata_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import FormatError, Location, SeglogError, UsageError

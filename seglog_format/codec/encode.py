@@ -254,7 +254,7 @@ def compress(codec: CompressionCodec, data: bytes, *, magic: int) -> bytes:
     Raises:
         UsageError: zstd below magic 2 (SEG-MSG-018).
     """
-    if codec is CompressionCodec.ZSTD and magic < 2:  # noqa: PLR2004 - the number itself is the rule
+    if not CompressionCodec.fits(codec, magic):
         msg = f"zstd cannot be used in magic {magic} (SEG-MSG-018)"
         raise UsageError(msg)
     match codec:

@@ -122,7 +122,7 @@ def _reader_of(frame: Frame) -> MessageReader:
 
 def _decompressed(wrapper: StoredMessage, at: Location, limit: int, headers: ContainerHeaders) -> bytes:
     codec_id, magic = wrapper.header.codec_id, wrapper.header.magic
-    if codec_id == CompressionCodec.ZSTD:
+    if not CompressionCodec.fits(codec_id, magic):
         location = at.at("attributes", MESSAGE_ATTRIBUTES_POSITION, 1)
         raise CorruptRecordError(location, "SEG-MSG-018", expected="gzip, snappy or lz4", found="zstd")
     position = wrapper.header.size_in_bytes - wrapper.trailing_size - len(wrapper.value or b"")

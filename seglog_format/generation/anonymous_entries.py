@@ -468,7 +468,7 @@ class EntryReplacer:
             return data[:size] + self._given_up(data[size:], "its fields cannot be read")
         if value is None:
             return data
-        section = self._opened(codec_id, bytes(data[value]), magic) if codec_id < CompressionCodec.ZSTD else None
+        section = self._opened(codec_id, bytes(data[value]), magic)
         if section is None:
             data[value] = self._given_up(data[value], "it cannot be decompressed")
             return data

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.cleaning.compaction_apply import compact_partition
-from seglog_format.codec.build import MAGIC_2, build_batch, with_timestamps
+from seglog_format.codec.build import MAGIC_2, build_batch, build_end_marker, with_timestamps
 from seglog_format.codec.checksum import crc32c
-from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.control_record import EndMarker
 from seglog_format.codec.encode import encode_batch, encode_columns
 from seglog_format.codec.framing import read_header

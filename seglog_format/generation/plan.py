@@ -10,8 +10,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.build import MAGIC_2, build_batch, build_message_entry
-from seglog_format.codec.control_batch import build_end_marker
+from seglog_format.codec.build import MAGIC_2, build_batch, build_end_marker, build_message_entry
 from seglog_format.codec.encode import encode_batch
 from seglog_format.generation.recipe_model import SHUFFLED_SPAN, SeededRandom
 from seglog_format.model import (

@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, SeglogError, UsageError
 from seglog_format.log.entry_table import OffsetRange
-from seglog_format.log.foreign_files import unnamed_base_offset
 from seglog_format.log.listing import list_log_directory, list_partition
-from seglog_format.log.path_kind import is_log_directory, partition_name
+from seglog_format.log.path_kind import is_log_directory, partition_name, unnamed_base_offset
 from seglog_format.model import GREATEST_OFFSET
-from seglog_format.names import FIXED_NAMES, TEMPORARY_SUFFIXES, FileKind, parse_file_name, segment_file_name
-from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
+from seglog_format.names import (
+    FILE_KINDS,
+    FIXED_NAMES,
+    TEMPORARY_SUFFIXES,
+    FileKind,
+    parse_cached_index,
+    parse_file_name,
+    parse_object_name,
+    segment_file_name,
+)
 from seglog_format.storage.log_storage import LOCAL, stays_inside
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seglog_format.codec.framing import walk
-from seglog_format.errors import FormatError, Location, SeglogError
+from seglog_format.errors import FormatError, Location, SeglogError, UsageError
 from seglog_format.names import (
     FIXED_NAMES,
     INDEX_KINDS,
@@ -190,6 +190,11 @@ class SegmentFiles(NamedTuple):
     transaction_index: Path | None = None
     snapshot: Path | None = None
 
+    @property
+    def is_replacement(self) -> bool:
+        """The log is one that compaction or a split has finished, under its ``.swap`` name (SEG-PDR-010)."""
+        return self.log.name.endswith(SWAP)
+
 
 class PartitionListing(NamedTuple):
     """The files of a partition directory.
@@ -252,6 +257,22 @@ class PartitionListing(NamedTuple):
         """
         if self.blocked_logs:
             raise self.blocked_logs[0]
+
+    def require_settled(self) -> None:
+        """Refuse a directory that needs recovery first: its files would be mixed with those that a change writes.
+
+        These are files of an interrupted replacement, files with unusual names, and indexes without a log.
+
+        Raises:
+            UsageError: there is such a file, or no segment.
+        """
+        left = [file for file in self.files if file.name.suffix in {SWAP, CLEANED}]
+        left += [file for file in self.files if not file.name.suffix and not file.name.is_canonical]
+        left += self.orphans
+        if left or not self.segments:
+            found = f"{left[0].path.name} is left over from an interrupted operation" if left else "there is no segment"
+            msg = f"{self.path}: {found}: recover the directory first"
+            raise UsageError(msg)
 
     @property
     def with_following(self) -> tuple[tuple[SegmentFiles, int | None], ...]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.listing import SWAP
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import Tail
 from seglog_format.recovery.broker_scan import BrokerScan, BrokerStopError, Outcome, entries_passed, trusted_end
@@ -101,7 +100,7 @@ class _Planner:
     def _measure_replacements(self) -> None:
         """Walk each finished replacement, as a broker does to see which segments it covers."""
         for segment in self.segments:
-            if segment.path.endswith(SWAP):
+            if segment.paths.is_replacement:
                 trusted_end(segment)
 
     def _scan_unindexed(self) -> None:

@@ -454,13 +454,13 @@ class BrokerFiles:
         return [
             self._with_indexes(files)
             for files in self.listing.segments
-            if files.log.name.endswith(SWAP) or _is_brokers_name(files.log, files.base_offset)
+            if files.is_replacement or _is_brokers_name(files.log, files.base_offset)
         ]
 
     def _with_indexes(self, files: SegmentFiles) -> SegmentFiles:
         base, log, *companions = files
         index, *others = (each if each and _is_brokers_name(each, base) else None for each in companions)
-        if log.name.endswith(SWAP) and (index is None or not index.name.endswith(SWAP)):
+        if files.is_replacement and (index is None or not index.name.endswith(SWAP)):
             index = self._swap_index_path(base)
         return SegmentFiles(base, log, index, *others)
 
@@ -497,7 +497,7 @@ class BrokerFiles:
 
     def index_steps(self) -> tuple[FileStep, ...]:
         """Create the missing index of each finished replacement: zeros, which a broker takes for entries."""
-        zeros = [self._swap_index_path(files.base_offset) for files in self._opened if files.log.name.endswith(SWAP)]
+        zeros = [self._swap_index_path(files.base_offset) for files in self._opened if files.is_replacement]
         missing = [path for path in zeros if not path.exists()]
         data = bytes(SEGMENT_INDEX_BYTES) if missing else b""
         return tuple(Replace(path, data, "SEG-PDR-010") for path in missing)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
+from seglog_format.model import CompressionCodec
 from seglog_format.serve.api_log import COMMITTED_ONLY, attempt, requested_partitions
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services, milliseconds
 from seglog_format.serve.lanes import TooMuchError
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from seglog_format.model import AbortedTxn
-    from seglog_format.serve.catalog import Catalog
+    from seglog_format.serve.catalog import Catalog, Topic
     from seglog_format.serve.slices import Chunk
-    from seglog_format.serve.topics import Topic
     from seglog_format.serve.wire import Envelope
 
 MAX_FETCH_SIZE: Final = 55 << 20
@@ -275,7 +275,7 @@ def _fetched_partition(
         found = attempt(served, read)
     if not isinstance(found, Fetched):
         return found, NOTHING
-    if found.has_zstd and call.version < ZSTD_SINCE:
+    if found.codec_id == CompressionCodec.ZSTD and call.version < ZSTD_SINCE:
         return ErrorCode.unsupported_compression_type, NOTHING
     if found.records is not None:
         budget.size -= size_of(found.records)

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from uuid import UUID
 
-    from seglog_format.serve.catalog import Catalog
+    from seglog_format.serve.catalog import Catalog, Topic
     from seglog_format.serve.served_partition import ServedPartition
-    from seglog_format.serve.topics import Topic
 
 
 # -- APIs that describe the cluster: one broker, which is this server, and its topics ----------------------------------

@@ -6,7 +6,10 @@ the code that reads them is loaded, when a request needs them.
 
 from __future__ import annotations
 
+import uuid
+from base64 import urlsafe_b64decode
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -15,22 +18,61 @@ from seglog_format.errors import SeglogError, UsageError
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.path_kind import partitions_in_use
-from seglog_format.names import parse_partition_directory, partition_directory_name
+from seglog_format.names import COORDINATOR_TOPICS, parse_partition_directory, partition_directory_name
 from seglog_format.serve.served_partition import ServedPartition
 from seglog_format.serve.slices import Source
-from seglog_format.serve.topics import PartitionPaths, Topic
 from seglog_format.storage.log_storage import stays_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
-    from uuid import UUID
 
     from seglog_format.log.partition import Partition
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.names import PartitionDirectoryName
     from seglog_format.record_model import EpochStart
-    from seglog_format.serve.side_files import TopicIds
+
+
+class PartitionPaths(Mapping[int, "Path"]):
+    """Directories of partitions by number, as paths made at first use.
+
+    Args:
+        known: for each number, a directory and the name of a subdirectory; an empty name for the directory itself.
+    """
+
+    def __init__(self, known: Mapping[int, tuple[Path, str]]) -> None:
+        self._known = known
+
+    def __getitem__(self, number: int) -> Path:
+        directory, name = self._known[number]
+        return directory / name
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._known
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class Topic(NamedTuple):
+    """A topic and the directories of its partitions.
+
+    Attributes:
+        name: of the topic.
+        partitions: directories by number.
+    """
+
+    name: str
+    partitions: Mapping[int, Path]
+
+    @property
+    def is_internal(self) -> bool:
+        """Return whether brokers created the topic for themselves."""
+        return self.name in COORDINATOR_TOPICS
+
 
 MAX_NEW_TOPICS: Final = 1000
 """Topics that clients may create in a directory that was empty."""
@@ -142,16 +184,12 @@ class Catalog:
     def cluster_id(self) -> str:
         """The cluster id that the directories name, or a generated one."""
         if self._known_cluster_id is None:
-            from seglog_format.serve.side_files import cluster_id  # noqa: PLC0415 - a start does without it
-
             self._known_cluster_id = cluster_id(self._log_directories)
         return self._known_cluster_id
 
     @property
     def _topic_ids(self) -> TopicIds:
         if self._known_topic_ids is None:
-            from seglog_format.serve.side_files import TopicIds  # noqa: PLC0415 - as above
-
             self._known_topic_ids = TopicIds(self.topics.values())
         return self._known_topic_ids
 
@@ -160,11 +198,11 @@ class Catalog:
         """Return whether no topics can be added."""
         return self._options.new_topics is None
 
-    def id_of(self, topic: Topic) -> UUID:
+    def id_of(self, topic: Topic) -> uuid.UUID:
         """Return the id of a topic: the one in its directories, or one made from its name."""
         return self._topic_ids.by_name[topic.name]
 
-    def topic_of(self, topic_id: UUID | None) -> Topic | None:
+    def topic_of(self, topic_id: uuid.UUID | None) -> Topic | None:
         """Return the topic with an id; None if there is none."""
         name = self._topic_ids.names.get(topic_id) if topic_id is not None else None
         return None if name is None else self.topics[name]
@@ -253,3 +291,48 @@ def open_catalog(
         msg = f"{', '.join(map(str, given))}: no partition directory to serve"
         raise UsageError(msg)
     return catalog
+
+
+# -- ids of the cluster and of topics ----------------------------------------------------------------------------------
+
+
+NAMESPACE: Final = uuid.UUID("5f5b1a0e-8b1f-4f0e-9d8e-5e6c0d7a4b21")
+"""Namespace of the ids generated for topics whose directories name none: the same name gives the same id."""
+
+DEFAULT_CLUSTER_ID: Final = "seglog-serve"
+
+
+class TopicIds:
+    """Ids of topics: the stored id, unless another topic has the same id (as in copies); else one made from the name.
+
+    Attributes:
+        by_name: the ids.
+        names: the names, by id.
+    """
+
+    def __init__(self, topics: Iterable[Topic]) -> None:
+        self.names: dict[uuid.UUID, str] = {}
+        for topic in topics:
+            said = (_topic_id(path) for path in topic.partitions.values())
+            found = next((each for each in said if each is not None and each not in self.names), None)
+            self.names[found or uuid.uuid5(NAMESPACE, topic.name)] = topic.name
+        self.by_name: Mapping[str, uuid.UUID] = {name: topic_id for topic_id, name in self.names.items()}
+
+
+def _topic_id(partition: Path) -> uuid.UUID | None:
+    from seglog_format.log.side_files import topic_id_of  # noqa: PLC0415 - a start does without it
+
+    text = topic_id_of(partition)
+    return None if text is None else uuid.UUID(bytes=urlsafe_b64decode(text + "=="))
+
+
+def cluster_id(log_directories: Iterable[Path]) -> str:
+    """Return the cluster id of the last log directory that names one, or a generated one."""
+    from seglog_format.log.side_files import meta_properties_of  # noqa: PLC0415 - as above
+
+    found = DEFAULT_CLUSTER_ID
+    for path in log_directories:
+        properties = meta_properties_of(path)
+        if properties is not None:
+            found = properties.cluster_id or found
+    return found

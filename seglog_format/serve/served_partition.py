@@ -24,7 +24,7 @@ from seglog_format.log.transactions import (
     lacks_index,
     scan_transactions,
 )
-from seglog_format.model import CODEC_MASK, ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT64_MAX, CompressionCodec, TailKind
+from seglog_format.model import CODEC_MASK, ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT64_MAX, TailKind
 from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
     BATCH_FIELDS,
@@ -220,8 +220,8 @@ def _transactional(segment: LogSegment, from_offset: int) -> Iterator[Frame]:
 # -- marks of valid entries of a partition: each entry is verified once, as long as its file does not change -----------
 
 
-RIGHT, RIGHT_AND_ZSTD = 1, 2
-"""Marks of valid entries; 0 means not verified."""
+VERIFIED: Final = 1
+"""The mark of an entry that is valid, less its codec; 0 means not verified."""
 
 MAX_BATCH_SIZE: Final = 2**20
 """Larger entries are verified in parts."""
@@ -250,8 +250,8 @@ class VerifiedEntries:
         """Forget the marks of a segment: its file has changed."""
         self._checked.pop(segment.base_offset, None)
 
-    def first(self, segment: LogSegment, number: int, offset: int) -> bool:
-        """Verify the entry with which the answer about an offset begins; return whether it is compressed with zstd.
+    def first(self, segment: LogSegment, number: int, offset: int) -> int:
+        """Verify the entry with which the answer about an offset begins; return its codec.
 
         Raises:
             FormatError: the entry is damaged; or the entry before it is, so an offset may be missing (SEG-LKP-017).
@@ -261,7 +261,7 @@ class VerifiedEntries:
             self._verify(segment, number - 1, marks)
         if not marks[number]:
             self._verify(segment, number, marks)
-        return marks[number] == RIGHT_AND_ZSTD
+        return marks[number] - VERIFIED
 
     def stop(self, segment: LogSegment, start: int, stop: int, on_damage: Callable[[FormatError], None]) -> int:
         """Return the number of the first entry that is not valid, or ``stop``.
@@ -289,7 +289,7 @@ class VerifiedEntries:
         end = table.positions[number + 1] if number + 1 < len(table.positions) else table.position
         is_short = end - start <= MAX_BATCH_SIZE
         mark = _mark_of_batch(segment.source.window(start, end - start), start, end) if is_short else 0
-        marks[number] = mark or _mark(segment.verify_entry(number).header.codec_id)
+        marks[number] = mark or VERIFIED + segment.verify_entry(number).header.codec_id
         self._window.used(segment, end - start)
 
     def _marks(self, segment: LogSegment) -> bytearray:
@@ -301,10 +301,6 @@ class VerifiedEntries:
         return marks
 
 
-def _mark(codec_id: int) -> int:
-    return RIGHT_AND_ZSTD if codec_id == CompressionCodec.ZSTD else RIGHT
-
-
 def _mark_of_batch(window: Window, start: int, end: int) -> int:
     """Return the mark of a valid record batch without creating objects; 0 if it needs the full check."""
     data, start, end = window.data, start - window.start, end - window.start
@@ -314,7 +310,7 @@ def _mark_of_batch(window: Window, start: int, end: int) -> int:
     if header[MAGIC] != RECORD_BATCH_MAGIC or header[BATCH_LENGTH] != end - start - ENTRY_PREFIX_SIZE:
         return 0
     is_right = crc32c(data[start + ATTRIBUTES_POSITION : end]) == header[CRC]
-    return _mark(header[ATTRIBUTES] & CODEC_MASK) if is_right else 0
+    return VERIFIED + (header[ATTRIBUTES] & CODEC_MASK) if is_right else 0
 
 
 def _starts_above(segment: LogSegment, number: int, offset: int) -> bool:
@@ -529,12 +525,12 @@ class ServedPartition:
         """Return the entries of these numbers, up to the first with a wrong checksum."""
         first, wanted = numbers
         table = segment.walked
-        has_zstd = self._verified.first(segment, first, offset)
+        codec_id = self._verified.first(segment, first, offset)
         stop = self._verified.stop(segment, first + 1, wanted, self._report) if wanted > first + 1 else wanted
         end = table.positions[stop] if stop < len(table.positions) else table.position
         records = self._taken(segment, table.positions[first], end - table.positions[first])
         aborted = self._aborted(offset, table.last_offsets[stop - 1] + 1) if is_committed_only else None
-        return Fetched(log, records, aborted, has_zstd)
+        return Fetched(log, records, aborted, codec_id)
 
     def _taken(self, segment: LogSegment, position: int, size: int) -> Chunk:
         records = taken(segment, position, size)

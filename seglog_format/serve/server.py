@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from seglog_format.serve.catalog import Catalog
-    from seglog_format.serve.cold_groups import OffsetsByGroup
     from seglog_format.serve.groups import Coordinator
+    from seglog_format.serve.kept_offsets import OffsetsByGroup
     from seglog_format.serve.lanes import Job, RequestQueue
     from seglog_format.serve.limits import Settings
     from seglog_format.serve.slices import Chunk

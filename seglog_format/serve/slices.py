@@ -48,13 +48,13 @@ class Fetched(NamedTuple):
         log: its first and last offsets.
         records: whole entries; None where there are none.
         aborted: the aborted transactions in the range; None for a client that reads uncommitted records.
-        has_zstd: the first entry is compressed with zstd, which old clients cannot read.
+        codec_id: of the first entry; old clients cannot read zstd.
     """
 
     log: LogRange
     records: Chunk | None
     aborted: Sequence[AbortedTxn] | None
-    has_zstd: bool = False
+    codec_id: int = 0
 
 
 class Source(NamedTuple):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from seglog_format.serve.topics import Topic
+    from seglog_format.serve.catalog import Topic
     from seglog_format.writing.checking import AppendLimits, Checked
     from seglog_format.writing.partition_log import Appended
     from seglog_format.writing.writer import PartitionWriter

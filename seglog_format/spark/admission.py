@@ -12,9 +12,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from seglog_format.spark.following import Follower
+from seglog_format.spark.following import Follower, PlainStreamReader
 from seglog_format.spark.offsets import offsets_as_json
-from seglog_format.spark.plain_stream import PlainStreamReader
 from seglog_format.spark.source_parts import one_line_errors
 
 

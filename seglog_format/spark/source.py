@@ -13,6 +13,7 @@ from seglog_format.errors import UsageError
 from seglog_format.spark.columns import HEADERS, check_schema, default_columns, default_schema, projection
 from seglog_format.spark.discovery import expanded_paths
 from seglog_format.spark.filters import EVERYTHING, Narrowed, push_down
+from seglog_format.spark.following import PlainStreamReader
 from seglog_format.spark.options import (
     LEFT_OUT,
     OF_STREAMS,
@@ -22,10 +23,8 @@ from seglog_format.spark.options import (
     parse_options,
     parse_stream_options,
 )
-from seglog_format.spark.plain_stream import PlainStreamReader
 from seglog_format.spark.planning import plan
-from seglog_format.spark.source_parts import Part, freeze_loaded_objects, one_line_errors, rows_of
-from seglog_format.spark.write_options import parse_write_options
+from seglog_format.spark.source_parts import Part, freeze_loaded_objects, one_line_errors, parse_write_options, rows_of
 from seglog_format.spark.writing import SeglogWriter
 from seglog_format.values.schemas import AS_MAP
 

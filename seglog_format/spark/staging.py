@@ -20,13 +20,13 @@ from seglog_format.codec.encode import encode_columns
 from seglog_format.errors import UsageError
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP
 from seglog_format.names import FileKind, partition_directory_name, require_written_directory, segment_file_name
-from seglog_format.spark.write_options import NO_PARTITION
+from seglog_format.spark.source_parts import NO_PARTITION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from seglog_format.spark.write_options import WriteOptions
+    from seglog_format.spark.source_parts import WriteOptions
 
 
 # -- the partition of a row that names none, as Kafka's producer chooses it when the number of partitions is known -----

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from seglog_format.errors import UsageError
-from seglog_format.spark.source_parts import one_line_errors
-from seglog_format.spark.write_options import WriteOptions, check_written_schema
+from seglog_format.spark.source_parts import WriteOptions, check_written_schema, one_line_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

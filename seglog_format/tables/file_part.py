@@ -55,7 +55,7 @@ def begun_file(settings: TableSettings, file: OutputFile, schema: pa.Schema) -> 
 
         return ArrowFile(file, schema)
     if settings.format in TEXT_FORMATS:
-        from seglog_format.tables.text import CsvFile, JsonFile  # noqa: PLC0415 - as above
+        from seglog_format.tables.sink import CsvFile, JsonFile  # noqa: PLC0415 - as above
 
         return (CsvFile if settings.format == "csv" else JsonFile)(file, settings.bytes_as)
     from seglog_format.tables.sink import ParquetFile  # noqa: PLC0415 - as above

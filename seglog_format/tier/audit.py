@@ -16,8 +16,7 @@ from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.listing import list_partition
 from seglog_format.model import MissingOffsets
-from seglog_format.names import FileKind, segment_file_name
-from seglog_format.object_names import ObjectKind
+from seglog_format.names import FileKind, ObjectKind, segment_file_name
 from seglog_format.requirements import Severity
 from seglog_format.tier.local_metadata import expired, read_local_log, read_metadata_topic
 from seglog_format.tier.segments import SegmentState

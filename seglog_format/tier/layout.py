@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from Crypto.PublicKey.RSA import RsaKey
 
-    from seglog_format.object_names import ObjectKind
+    from seglog_format.names import ObjectKind
     from seglog_format.record_model import EpochStart
     from seglog_format.storage.byte_source import SourceFile
     from seglog_format.tier.chunked_bytes import ChunkCache

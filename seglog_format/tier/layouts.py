@@ -21,14 +21,16 @@ from seglog_format.errors import (
     UsageError,
 )
 from seglog_format.model import INT32_MAX, INT64_MAX, CompressionCodec
-from seglog_format.names import FileKind, parse_decimal, printable
-from seglog_format.object_names import (
+from seglog_format.names import (
     FILE_KINDS,
+    FileKind,
     ObjectKind,
     ObjectName,
+    parse_decimal,
     parse_local_tier_directory,
     parse_object_name,
     parse_topic_directory,
+    printable,
 )
 from seglog_format.record_model import EpochStart
 from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_beyond, refuse_large_log

@@ -16,7 +16,7 @@ from seglog_format.names import FileKind, segment_file_name
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.state.config import IndexUnit
 from seglog_format.state.index_build import IndexedOffset, IndexInterval
-from seglog_format.writing.roll import ActiveState, RollReason
+from seglog_format.writing.append import ActiveState, RollReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,9 +16,8 @@ from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.state.producer_state import Origin, ProducerStates
 from seglog_format.storage.files import Rename, replace_file, write_file
 from seglog_format.writing.active_segment import ActiveSegment
-from seglog_format.writing.append import Entry, incoming
+from seglog_format.writing.append import Entry, RollReason, incoming, jitter_ms, new_base_offset, roll_reason
 from seglog_format.writing.loaded_log import ClosedSegments, load_log
-from seglog_format.writing.roll import RollReason, jitter_ms, new_base_offset, roll_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -153,7 +153,7 @@ def reference_reads_control_record() -> bool:
 
 
 def write_control_record() -> bool:
-    from seglog_format.codec.control_batch import control_record
+    from seglog_format.codec.build import control_record
     from seglog_format.model import ControlRecordType
 
     fields = {"version": 0, "coordinatorEpoch": 7}

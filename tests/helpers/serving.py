@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.serve.cold_groups import OffsetsByGroup
+    from seglog_format.serve.kept_offsets import OffsetsByGroup
     from seglog_format.serve.writing import Writers
 
 

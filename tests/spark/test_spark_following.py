@@ -18,7 +18,7 @@ from helpers.spark_partitions import START_MS, partition
 from proofs.spark.readers import read, struct_type
 from seglog_format import LogConfig, PartitionWriter, new_record, walk
 from seglog_format.errors import UsageError
-from seglog_format.spark import following, plain_stream
+from seglog_format.spark import following
 from seglog_format.spark.columns import projection
 from seglog_format.spark.executing import ReadError, batches_of
 from seglog_format.spark.filters import EVERYTHING
@@ -365,7 +365,7 @@ def test_the_reader_speaks_json_as_the_connector_does(tmp_path: Path) -> None:
 
 def test_a_step_waits_for_its_minimum_or_for_the_longest_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=1.0)
-    monkeypatch.setattr(plain_stream, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(following, "time", SimpleNamespace(monotonic=lambda: clock.now))
     options = {"minOffsetsPerTrigger": "25", "maxTriggerDelay": "1m", "startingOffsets": "earliest"}
     partition(tmp_path / "orders-0", 10)
     parsed = parse_stream_options({"path": str(tmp_path), **options})

@@ -24,8 +24,8 @@ from seglog_format.log.partition import open_partition
 from seglog_format.model import GREATEST_OFFSET, CompressionCodec
 from seglog_format.spark import committing, finish_commits, staging
 from seglog_format.spark.committing import abort, commit
+from seglog_format.spark.source_parts import WriteOptions, check_written_schema, parse_write_options
 from seglog_format.spark.staging import MANIFEST, STAGING, Stager
-from seglog_format.spark.write_options import WriteOptions, check_written_schema, parse_write_options
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.storage.files import LocalFiles
 

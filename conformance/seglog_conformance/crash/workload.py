@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.protocol import LIVE
 from seglog_conformance.testee import Allowance
-from seglog_format.codec.build import build_batch, new_record
-from seglog_format.codec.control_batch import build_end_marker
+from seglog_format.codec.build import build_batch, build_end_marker, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.model import ControlRecordType
 

@@ -9,7 +9,7 @@ from seglog_conformance.reference.wire import rejection
 from seglog_format.cleaning.compaction import CompactedSegment, plan_compaction
 from seglog_format.cleaning.retention import RetainedSegment, plan_retention
 from seglog_format.errors import UsageError
-from seglog_format.writing.roll import ActiveState, Incoming, new_base_offset, roll_reason
+from seglog_format.writing.append import ActiveState, Incoming, new_base_offset, roll_reason
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json

@@ -89,7 +89,7 @@ def codec_of(codec_id: int, *, magic: int, at: Location) -> CompressionCodec:
     if codec_id not in set(CompressionCodec):
         raise CorruptRecordError(inside(at, "codec"), "SEG-COD-001", expected="a codec of 0 to 4", found=codec_id)
     codec = CompressionCodec(codec_id)
-    if codec is CompressionCodec.ZSTD and magic < 2:  # noqa: PLR2004 - the number itself is the rule
+    if not CompressionCodec.fits(codec, magic):
         raise CorruptRecordError(inside(at, "codec"), "SEG-MSG-018", expected="no zstd", found=f"zstd in magic {magic}")
     return codec
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.crash.history import read_history
 from seglog_conformance.crash.states import Disk
+from seglog_conformance.toolchains import child_processes
 
 from proofs.harness import Outcome
-from seglog_format.storage.child_processes import NOWHERE, find_program, run
 
 if TYPE_CHECKING:
     import argparse
@@ -83,7 +83,7 @@ def prove(options: argparse.Namespace) -> Outcome:
             for seed in range(options.seed, options.seed + options.count):
                 if time.monotonic() > end:
                     break
-                verdict, shown = judge(device, profile, seed)
+                verdict, shown = asked_about(device, profile, seed)
                 counts.update(("programs", verdict))
                 if verdict == "illegal":
                     failures.append(f"{name}, program {seed}: {shown}")
@@ -102,7 +102,7 @@ def _missing() -> str:
         return "loop devices need root"
     if not Path("/dev/loop-control").exists():
         return "/dev/loop-control is missing"
-    missing = [make[0] for _, make, _ in FILE_SYSTEMS.values() if find_program(make[0]) is None]
+    missing = [make[0] for _, make, _ in FILE_SYSTEMS.values() if child_processes.find_program(make[0]) is None]
     return f"{', '.join(missing)} is missing" if missing else ""
 
 
@@ -120,7 +120,7 @@ class Device:
         self._image.touch()
         os.truncate(self._image, IMAGE_SIZE)
         self._root.mkdir()
-        run([*make, str(self._image)], directory=NOWHERE)
+        child_processes.run([*make, str(self._image)], directory=child_processes.NOWHERE)
 
     def after(self, work: Callable[[Path], object]) -> dict[str, bytes]:
         """Return the files that are in a directory after some work in it, and a shutdown at its end."""
@@ -137,11 +137,13 @@ class Device:
 
     @contextmanager
     def _mounted(self) -> Iterator[Path]:
-        run(["mount", "-o", self._options, str(self._image), str(self._root)], directory=NOWHERE)
+        child_processes.run(
+            ["mount", "-o", self._options, str(self._image), str(self._root)], directory=child_processes.NOWHERE
+        )
         try:
             yield self._root
         finally:
-            run(["umount", str(self._root)], directory=NOWHERE)
+            child_processes.run(["umount", str(self._root)], directory=child_processes.NOWHERE)
 
 
 def _sync(*paths: Path) -> None:
@@ -238,7 +240,7 @@ class Program:
         self.lines.append(json.dumps({"op": operation, "path": name, "time": 0, **fields}))
 
 
-def judge(device: Device, profile: str, seed: int) -> tuple[str, str]:
+def asked_about(device: Device, profile: str, seed: int) -> tuple[str, str]:
     """Return a verdict on one program, and what the program did and left.
 
     Returns:

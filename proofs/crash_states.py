@@ -31,11 +31,11 @@ from seglog_conformance.crash.states import Disk
 from seglog_conformance.crash.workload import CALLED, Workload, WorkloadError
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.registry import Builder, listed
+from seglog_conformance.toolchains import child_processes
 
 from proofs.harness import Outcome
 from proofs.power.plants import NOT_NOTICED, Plant, plants
 from proofs.report_facts import ROOT, tree_digest
-from seglog_format.storage import child_processes
 
 if TYPE_CHECKING:
     import argparse
@@ -110,17 +110,17 @@ def prove(options: argparse.Namespace) -> Outcome:
             names = list(islice(cycle(todo), max(len(todo), options.workers)))
             for line in pool.map(line_of, names, [next(seeds[each]) for each in names]):
                 journal.add(line)
-    judged = [each for each in wanted if each != WRITER or journal.states[each]]
+    concerned = [each for each in wanted if each != WRITER or journal.states[each]]
     facts: dict[str, Any] = {
         "plants": {plant.name: journal.plants.get(plant.name) for plant in chosen},
         "distinctStates": len(journal.states[WRITER]),
-        "distinctStatesOfKafka": sum(len(journal.states[each]) for each in judged if each != WRITER),
-        "implementations": {each: {"wanted": wanted[each], **journal.counts(each)} for each in judged},
+        "distinctStatesOfKafka": sum(len(journal.states[each]) for each in concerned if each != WRITER),
+        "implementations": {each: {"wanted": wanted[each], **journal.counts(each)} for each in concerned},
         "KAFKA-20979": {release: journal.known[release] for release in options.releases if release in journal.known},
-        "findings": [line for each in judged if each != WRITER for line in journal.findings(each)],
+        "findings": [line for each in concerned if each != WRITER for line in journal.findings(each)],
     }
     failures = [f"{name}: not noticed" for name, found in facts["plants"].items() if found is None]
-    failures += [f"{each}: {', '.join(wrong)}" for each in judged if (wrong := journal.wrong(each))]
+    failures += [f"{each}: {', '.join(wrong)}" for each in concerned if (wrong := journal.wrong(each))]
     return Outcome(facts, failures)
 
 

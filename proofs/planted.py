@@ -49,14 +49,14 @@ DECODERS: Final = ROOT / "conformance" / "planted"
 LIST: Final = "faults.toml"
 READERS: Final = DECODERS / "faults.json.gz"
 """The list of the reader of the specification, as it was before its first run."""
-JUDGED: Final = DECODERS / "missed.toml"
+MISSED_FIRST: Final = DECODERS / "missed.toml"
 """Which of these faults the first run missed, and why some are none."""
 PYTHON: Final = "conformance/planted/python"
 ALGORITHMS: Final = "spec/algorithms"
-Place = tuple[str, int]
+Line = tuple[str, int]
 """Name of a file and line of a function in it."""
 NOTE: Final = "_seglog_note_call"
-EVERYWHERE: Final[Place] = ("", 0)
+EVERYWHERE: Final[Line] = ("", 0)
 OF_READER: Final = "reader"
 FRESH: Final = ("seglog_algorithms", "seglog_conformance.specification")
 """Modules that are imported again where a fault was planted."""
@@ -198,7 +198,7 @@ def _examiner(decoder: str, fault: Fault | None) -> Iterator[Examiner]:
 
 def readers_faults() -> list[Fault]:
     """List the faults that a reader of the specification planted."""
-    judged = tomllib.loads(JUDGED.read_text(encoding="utf-8"))
+    missed = tomllib.loads(MISSED_FIRST.read_text(encoding="utf-8"))
     return [
         Fault(
             id=entry["id"],
@@ -207,8 +207,8 @@ def readers_faults() -> list[Fault]:
             file=entry["file"].replace("decoders/", "conformance/planted/"),
             find=entry["old"],
             replace=entry["new"],
-            missed_first=entry["id"] in judged["missed_first"],
-            unflagged=judged["unflagged"].get(entry["id"], ""),
+            missed_first=entry["id"] in missed["missed_first"],
+            unflagged=missed["unflagged"].get(entry["id"], ""),
         )
         for entry in json.loads(gzip.decompress(READERS.read_bytes()))
     ]
@@ -225,10 +225,10 @@ def flag_readers(wanted: Sequence[Fault], workers: int) -> Iterator[Flag]:
     sources = sorted({_source(fault) for fault in wanted})
     with processes.Pool(workers, maxtasksperchild=1) as pool:
         calls = dict(zip(sources, pool.map(_calls, sources, chunksize=1), strict=True))
-    places = [(_changed(fault), calls[_source(fault)]) for fault in wanted]
-    concerned = ([case for case in cases if place in called[case.id]] for place, called in places)
+    changed = [(_changed(fault), calls[_source(fault)]) for fault in wanted]
+    concerned = ([case for case in cases if line in called[case.id]] for line, called in changed)
     with processes.Pool(workers, maxtasksperchild=1) as pool:
-        for fault, found in zip(wanted, pool.imap(_flag_here, zip(wanted, concerned, strict=True)), strict=True):
+        for fault, found in zip(wanted, pool.imap(_flag_inside, zip(wanted, concerned, strict=True)), strict=True):
             is_left = found.result is None and _source(fault) == PYTHON  # what it takes is seen only from outside
             yield flag("python", replace(fault, file=Path(fault.file).name), cases) if is_left else found
 
@@ -237,15 +237,15 @@ def _source(fault: Fault) -> str:
     return PYTHON if fault.file.startswith(PYTHON) else ALGORITHMS
 
 
-def _calls(source: str) -> dict[str, set[Place]]:
+def _calls(source: str) -> dict[str, set[Line]]:
     """Return which functions of a directory are called by each case: a copy notes its calls."""
-    found, noted = {}, set[Place]()
+    found, noted = {}, set[Line]()
     with tempfile.TemporaryDirectory() as scratch:
         shutil.copytree(ROOT / source, Path(scratch, source))
         for path in Path(scratch, source).rglob("*.py"):
             path.write_text(_noting(path), encoding="utf-8")
         setattr(builtins, NOTE, noted.add)
-        examiner = _here(Path(scratch), source)
+        examiner = _examiner(Path(scratch), source)
         for case in load_cases():
             noted.clear()
             result = examiner.examine(case)
@@ -265,7 +265,7 @@ def _noting(path: Path) -> str:
     return ast.unparse(tree)
 
 
-def _changed(fault: Fault) -> Place:
+def _changed(fault: Fault) -> Line:
     """Return the innermost function that holds the text of a fault; outside of any, every case is concerned."""
     text = (ROOT / fault.file).read_text(encoding="utf-8")
     first = text[: text.index(fault.find)].count("\n") + 1
@@ -278,7 +278,7 @@ def _changed(fault: Fault) -> Place:
     return (Path(fault.file).name, max(inside)) if inside else EVERYWHERE
 
 
-def _flag_here(given: tuple[Fault, Sequence[Case]]) -> Flag:
+def _flag_inside(given: tuple[Fault, Sequence[Case]]) -> Flag:
     """Ask what has a fault in this process, which ends then."""
     fault, cases = given
     with tempfile.TemporaryDirectory() as scratch:
@@ -286,10 +286,10 @@ def _flag_here(given: tuple[Fault, Sequence[Case]]) -> Flag:
         fault.plant(Path(scratch))
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
         signal.signal(signal.SIGALRM, _give_up)
-        return _asked(_here(Path(scratch), _source(fault)), cases, seconds=SECONDS)
+        return _asked(_examiner(Path(scratch), _source(fault)), cases, seconds=SECONDS)
 
 
-def _here(root: Path, source: str) -> Examiner:
+def _examiner(root: Path, source: str) -> Examiner:
     """Return the algorithms, or the decoder, of a directory in this process."""
     sys.path.insert(0, str(root / source))
     for name in [name for name in sys.modules if name.startswith(FRESH)]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from helpers.walking import each_of
 
-from proofs.crash_disks import judge
+from proofs.crash_disks import asked_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,4 +36,4 @@ def test_a_state_is_told_by_the_model_from_one_that_was_never_written(
 ) -> None:
     for seed in PROGRAMS:
         directory = Directory(tmp_path / f"{seed}", more)
-        assert judge(cast("Device", directory), "xfs", seed)[0] == verdict
+        assert asked_about(cast("Device", directory), "xfs", seed)[0] == verdict

@@ -327,8 +327,7 @@ class Partition(Closing):
         decided = end if transactions is None else min(end, transactions.last_stable_offset)
         if choice.is_columnar:
             options = ScanOptions(entry=entry, at_border=at_border)
-            offsets = start, decided
-            yield from record_lists(self._reader, offsets, transactions, options, self._limit, choice=choice)
+            yield from record_lists(self._reader, (start, decided), transactions, options, self._limit, choice=choice)
         else:
             reader = self._reference_reader if choice.engine is Engine.REFERENCE else self._reader
             yield reader.records(start, decided, transactions, at_border)

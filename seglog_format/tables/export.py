@@ -370,9 +370,8 @@ def export(  # noqa: PLR0913 - the parameters of an export
         >>> exported[0].next_offset, exported[0].row_count
         (450, 450)
     """
-    paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
     request = ExportRequest(
-        paths,
+        [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths),
         to,
         topics=topics,
         partitions=partitions,
@@ -380,10 +379,7 @@ def export(  # noqa: PLR0913 - the parameters of an export
             None if columns is None else tuple(columns),
             headers,
             None if keys is None else tuple(keys),
-            since_ms,
-            until_ms,
-            from_offset,
-            to_offset,
+            *(since_ms, until_ms, from_offset, to_offset),
         ),
         format=format,
         partition_by=partition_by,

@@ -101,7 +101,7 @@ def pages(notice: str) -> dict[str, str]:
         birth=birth(states),
         ways=" | ".join(ways),
         columns="---:|" * len(ways),
-        judged="\n".join(_judged(found, ways)),
+        judged="\n".join(_counted(found, ways)),
         plants=len(plants),
         noticed=sum(one is not None for one in plants.values()),
         broken=len(states["failed"]) or "no",
@@ -114,7 +114,7 @@ def pages(notice: str) -> dict[str, str]:
     return {PAGE: notice + text}
 
 
-def _judged(found: dict[str, Json], ways: list[str]) -> Iterator[str]:
+def _counted(found: dict[str, Json], ways: list[str]) -> Iterator[str]:
     for name, one in found.items():
         by_way = (f"{one['statesByProfileAndPiece'].get(way, 0):,}" for way in ways)
         yield f"| {_title(name)} | {one['histories']:,} | {one['distinctStates']:,} | {' | '.join(by_way)} |"

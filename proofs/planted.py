@@ -245,7 +245,7 @@ def _calls(source: str) -> dict[str, set[Line]]:
         for path in Path(scratch, source).rglob("*.py"):
             path.write_text(_noting(path), encoding="utf-8")
         setattr(builtins, NOTE, noted.add)
-        examiner = _examiner(Path(scratch), source)
+        examiner = _examiner_inside(Path(scratch), source)
         for case in load_cases():
             noted.clear()
             result = examiner.examine(case)
@@ -286,10 +286,10 @@ def _flag_inside(given: tuple[Fault, Sequence[Case]]) -> Flag:
         fault.plant(Path(scratch))
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
         signal.signal(signal.SIGALRM, _give_up)
-        return _asked(_examiner(Path(scratch), _source(fault)), cases, seconds=SECONDS)
+        return _asked(_examiner_inside(Path(scratch), _source(fault)), cases, seconds=SECONDS)
 
 
-def _examiner(root: Path, source: str) -> Examiner:
+def _examiner_inside(root: Path, source: str) -> Examiner:
     """Return the algorithms, or the decoder, of a directory in this process."""
     sys.path.insert(0, str(root / source))
     for name in [name for name in sys.modules if name.startswith(FRESH)]:

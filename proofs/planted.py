@@ -205,8 +205,7 @@ def readers_faults() -> list[Fault]:
             what=entry["what"],
             why=entry["kind"],
             file=entry["file"].replace("decoders/", "conformance/planted/"),
-            find=entry["old"],
-            replace=entry["new"],
+            **missed["moved"].get(entry["id"], {"find": entry["old"], "replace": entry["new"]}),
             missed_first=entry["id"] in missed["missed_first"],
             unflagged=missed["unflagged"].get(entry["id"], ""),
         )

@@ -347,6 +347,26 @@ RETAINED: Final = [
 ]
 
 
+def test_of_a_log_directory_is_said_what_is_said_of_its_partitions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The loss of one partition has the offsets of the other one's in it."""
+    for name in ("cut-0", "removed-0"):
+        shutil.copytree(bundled(f"{RELEASE}/segs") / "segs-0", tmp_path / name)
+        (tmp_path / name / "partition.metadata").unlink()
+    log = tmp_path / "cut-0" / f"{48:020}.log"
+    log.write_bytes(flipped(log.read_bytes()))
+    log = tmp_path / "removed-0" / f"{264:020}.log"
+    log.write_bytes(log.read_bytes()[:-700])
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n2\ncut 0 0\nremoved 0 450\n")
+    whole, *parts = (
+        {(each["kind"], each["what"], each["file"]) for each in said(capsys, path, status=FINDINGS)}
+        for path in (tmp_path, tmp_path / "cut-0", tmp_path / "removed-0")
+    )
+    assert whole == parts[0] | parts[1]
+    assert all(parts)
+
+
 @each_of("case", RETAINED)
 @pytest.mark.req("SEG-RET-003")
 def test_retention_by_time_removes_no_segment_that_is_said_to_stay(case: str) -> None:

@@ -293,15 +293,27 @@ class Examination:
     def _with_findings(self, found: list[Statement], findings: Sequence[Finding], given: _Input) -> list[Statement]:
         """Add what `verify` finds and the statements do not say, and the rules to those about missing offsets."""
         self.unread |= any(each.requirement in UNREAD for each in findings)
-        spans = {each.missing: each.requirement for each in findings if each.missing is not None}
+        partitions = {entry.path for entry in given.entries()} if given.partition is None else {given.path}
+
+        def partition_of(path: Path) -> Path | None:
+            """Return None for a file of the root: checkpoints name the partitions that they are about in texts only."""
+            return path if path in partitions else path.parent if path.parent in partitions else None
+
+        located = [(given.path / each.location.path, each) for each in findings]
+        rules = {(partition_of(path), each.missing): each.requirement for path, each in located}
+        said: dict[Path | None, list[Statement]] = {}
         for number, each in enumerate(found):
-            if not each.requirements and each.offsets in spans:
-                found[number] = each._replace(requirements=(spans[each.offsets],))
+            partition = partition_of(Path(each.where.path))
+            rule = rules.get((partition, each.offsets)) or rules.get((None, each.offsets))
+            if rule and not each.requirements and each.offsets is not None:
+                found[number] = each._replace(requirements=(rule,))
+            said.setdefault(partition, []).append(found[number])
+        said[None] = found
         left: dict[str, list[Finding]] = {}
-        for finding in findings:
-            path = str(given.path / finding.location.path)
-            if not any(_says(one, finding, path) for one in found):
-                left.setdefault(path if finding.missing is None else f"{path} {finding.missing}", []).append(finding)
+        for path, finding in located:
+            if not any(_says(one, finding, path) for one in said.get(partition_of(path), ())):
+                name = str(path) if finding.missing is None else f"{path} {finding.missing}"
+                left.setdefault(name, []).append(finding)
         return found + [self._of_findings(of_file, given.path) for of_file in left.values()]
 
     def _of_findings(self, findings: Sequence[Finding], root: Path) -> Statement:
@@ -334,16 +346,16 @@ def _absolute(statement: Statement) -> str:
     return str(Path(statement.where.path).absolute())
 
 
-def _says(statement: Statement, finding: Finding, path: str) -> bool:
-    """Return whether a statement says what a finding says: the same offsets, rule, or bytes that a start cuts."""
+def _says(statement: Statement, finding: Finding, path: Path) -> bool:
+    """Return whether a statement says what a finding of its directory says: offsets, rule, or bytes that are cut."""
     if finding.missing is not None and statement.offsets is not None:
         first, following = statement.offsets
         if first <= finding.missing.first_offset and finding.missing.next_offset <= following:
             return True
-    if Path(statement.where.path) != Path(path):
+    if Path(statement.where.path) != path:
         return False
     is_cut = statement.kind in {Kind.LOSS, Kind.CHANGE} and statement.where.position <= finding.location.position
-    return finding.requirement in statement.requirements or (is_cut and path.endswith(".log"))
+    return finding.requirement in statement.requirements or (is_cut and path.suffix == ".log")
 
 
 def _field(finding: Finding) -> str:

@@ -114,7 +114,6 @@ class Acceptor:
         address: host and port that it listens on.
         accepted_count: connections accepted since the start.
         refused_count: connections refused because there were too many.
-        displaced_count: connections closed to make room for new ones.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -130,7 +129,7 @@ class Acceptor:
         self._settings = settings
         self._lock = Lock()
         self._count = 0
-        self.accepted_count = self.refused_count = self.displaced_count = 0
+        self.accepted_count = self.refused_count = 0
         self._is_stopped = False
         self._thread: Thread | None = None
         self._processors: Sequence[Processor] = ()
@@ -198,7 +197,6 @@ class Acceptor:
         if first is None or rank(first)[0] == RECENT:
             return False
         first.end()
-        self.displaced_count += 1
         return True
 
     def _connection(self, connected: socket.socket) -> Connection | None:

@@ -45,10 +45,10 @@ lengths lost:
 |---|---:|---:|---:|
 {known}
 
-## What nobody has confirmed
+## What is not confirmed
 
-The judge also noted the kinds below on Kafka's storage classes. No stock broker was started on these states, and nobody
-has compared them with known issues: each may be a fault of the adapter, which stands for the broker, or of the judge.
+The judge also noted the kinds below on Kafka's storage classes. No stock broker was started on these states, and they are
+not compared with known issues: each may be a fault of the adapter, which stands for the broker, or of the judge.
 The figures are the histories in which a kind was noted at least once, by what the file system promises and by the size
 of the piece that a disk writes as a whole. Bytes and steps are withheld.
 

@@ -36,6 +36,7 @@ from seglog_conformance.cases import load_cases, scale_directory
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.judging import Examiner
 from seglog_conformance.registry import Builder, UnavailableError, listed
+from seglog_conformance.toolchains import child_processes
 from seglog_conformance.verdicts import FAILURES
 
 if TYPE_CHECKING:
@@ -219,14 +220,13 @@ def flag_readers(wanted: Sequence[Fault], workers: int) -> Iterator[Flag]:
     Raises:
         RuntimeError: they fail a case without a fault.
     """
-    processes, cases = multiprocessing.get_context("fork"), by_level()
-    import_module("seglog_conformance.specification")  # once for all processes, with all that it imports
-    sources = sorted({_source(fault) for fault in wanted})
-    with processes.Pool(workers, maxtasksperchild=1) as pool:
+    cases, processes = by_level(), multiprocessing.get_context("forkserver")  # this process may have threads
+    processes.set_forkserver_preload(["proofs.planted", "seglog_conformance.specification"])  # once for all of them
+    with child_processes.isolated_interpreters(), processes.Pool(workers, maxtasksperchild=1) as pool:
+        sources = sorted({_source(fault) for fault in wanted})
         calls = dict(zip(sources, pool.map(_calls, sources, chunksize=1), strict=True))
-    changed = [(_changed(fault), calls[_source(fault)]) for fault in wanted]
-    concerned = ([case for case in cases if line in called[case.id]] for line, called in changed)
-    with processes.Pool(workers, maxtasksperchild=1) as pool:
+        changed = [(_changed(fault), calls[_source(fault)]) for fault in wanted]
+        concerned = ([case for case in cases if line in called[case.id]] for line, called in changed)
         for fault, found in zip(wanted, pool.imap(_flag_inside, zip(wanted, concerned, strict=True)), strict=True):
             is_left = found.result is None and _source(fault) == PYTHON  # what it takes is seen only from outside
             yield flag("python", replace(fault, file=Path(fault.file).name), cases) if is_left else found

@@ -47,10 +47,9 @@ lengths lost:
 
 ## What is not confirmed
 
-The judge also noted the kinds below on Kafka's storage classes. No stock broker was started on these states, and they are
-not compared with known issues: each may be a fault of the adapter, which stands for the broker, or of the judge.
-The figures are the histories in which a kind was noted at least once, by what the file system promises and by the size
-of the piece that a disk writes as a whole. Bytes and steps are withheld.
+The judge also noted these kinds on Kafka's storage classes. No stock broker was started on such states, and known
+issues were not searched: each may be a fault of the adapter, which stands for the broker, or of the judge. Figures are
+the histories in which a kind was noted, by what the file system promises and the piece that a disk writes whole.
 
 | Kafka | noted | {ways} |
 |---|---|{columns}

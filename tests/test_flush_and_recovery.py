@@ -111,7 +111,7 @@ def test_a_full_scan_finds_the_same_or_more(name: str) -> None:
 @pytest.mark.parametrize("version", ["3.9.1", "4.4.0"])
 def test_log_of_a_broker_that_was_killed_while_it_recovered(version: str, end: str, tmp_path: Path) -> None:
     """The broker had removed half of the snapshots, and had written half of the indexes again."""
-    unpack_archive(FIXTURES / "half-recovered" / f"{version}.tar.xz", tmp_path)
+    unpack_archive(FIXTURES / "half-recovered" / f"{version}.tar.gz", tmp_path)
     directory, right = tmp_path / end / "orders-0", tmp_path / "recovered" / "orders-0"
     assert not any(finding.is_failure for finding in verify(directory.parent))
     recover(directory).apply()

@@ -15,9 +15,18 @@ from helpers.serving import serving
 from helpers.support import FIXTURES
 from helpers.walking import each_of
 
-from seglog_format import LogConfig, PartitionWriter, new_record, open_partition, verify
+from seglog_format import (
+    LogConfig,
+    PartitionWriter,
+    new_record,
+    open_log_directory,
+    open_partition,
+    recover,
+    verify,
+)
 from seglog_format.cli.main import run
 from seglog_format.errors import FormatError, WriteError
+from seglog_format.recovery.apply import prepare_recovery
 from seglog_format.requirements import Severity
 from seglog_format.storage.files import LOCAL_FILES
 
@@ -89,7 +98,7 @@ def test_a_linked_log_ends_where_it_ends_for_kafka(tmp_path: Path) -> None:
         assert {answer["logEndOffset"] for answer in case["answers"].values()} == {partition.log_end_offset}
 
 
-@pytest.mark.req("SEG-PDR-031")
+@pytest.mark.req("SEG-PDR-030", "SEG-PDR-031")
 @pytest.mark.parametrize("like_broker", [[], ["--like-broker"]])
 def test_a_linked_log_that_has_to_be_cut_is_left_alone(
     like_broker: list[str], directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -129,9 +138,19 @@ def test_what_is_no_file_is_reported_and_nothing_is_deleted(
     capsys.readouterr()
     run(["ls", str(directory)])
     assert file.name in capsys.readouterr().err
+    with pytest.raises(FormatError, match="SEG-PDR-030"):
+        recover(directory)
     if ending == ".log":
         with pytest.raises(FormatError, match="SEG-PDR-030"):
             values(directory)
+
+
+@pytest.mark.req("SEG-PDR-030")
+def test_recovery_refuses_a_file_that_has_the_name_of_a_partition(directory: Path) -> None:
+    path = directory.with_name("segs-0")
+    path.touch()
+    with pytest.raises(FormatError, match=r"a partition directory.*SEG-PDR-030"):
+        prepare_recovery(path, open_log_directory(directory.parent))
 
 
 @pytest.mark.req("SEG-PDR-030")
@@ -142,7 +161,7 @@ def test_a_replacing_log_that_is_no_file_is_not_passed_over(block: str, director
         values(directory)
 
 
-@pytest.mark.req("SEG-PDR-031")
+@pytest.mark.req("SEG-PDR-030", "SEG-PDR-031")
 def test_a_writer_neither_appends_through_a_link_nor_removes_it(directory: Path, tmp_path: Path) -> None:
     moved(logs(directory)[-1], tmp_path / "annex")
     before = below(tmp_path / "annex")
@@ -170,7 +189,7 @@ def test_a_linked_partition_directory_is_listed(
     assert "orders-0" in capsys.readouterr().out
 
 
-@pytest.mark.req("SEG-PDR-031")
+@pytest.mark.req("SEG-PDR-030", "SEG-PDR-031")
 def test_recovery_changes_nothing_behind_a_linked_partition_directory(
     directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

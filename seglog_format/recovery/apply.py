@@ -199,8 +199,6 @@ def _prepare(
     with raised_refusals():
         listing = list_partition(path, end_of_swap=end_of_swap if options.like_broker else None)
         require_readable(listing)
-    for error in listing.blocked:
-        raise error
     broker = BrokerFiles(listing, is_first_round=settings is None) if options.like_broker else None
     listing = broker.listed() if broker else listing
     circumstances = circumstances_of(listing, directory)

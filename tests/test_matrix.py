@@ -86,6 +86,21 @@ GAPS: Mapping[str, tuple[dict[str, bytes], dict[str, int], set[Span]]] = {
     "a log start in a hole": ({"0.log": entry(0, 5), "9.log": entry(9, 5)}, {START: 7}, {(7, 9)}),
     "a log start after a hole": ({"0.log": entry(0, 5), "9.log": entry(9, 5)}, {START: 9}, set()),
     "a high watermark alone": ({}, {MARK: 4}, {(0, 4)}),
+    "an entry that begins inside the one before": (
+        {"0.log": entry(0, 5) + entry(3, 5) + entry(8, 2), "10.log": entry(10, 5)},
+        {},
+        {(3, 5)},
+    ),
+    "an entry whose header ends too late": (
+        {"0.log": entry(0, 5, last_offset_delta=6) + MIDDLE, "10.log": entry(10, 5)},
+        {},
+        {(5, 7)},
+    ),
+    "entries that overlap in the last segment": (
+        {"0.log": entry(0, 5) + MIDDLE, "10.log": entry(10, 5, last_offset_delta=7) + entry(15, 5) + entry(18, 3)},
+        {},
+        {(15, 18), (18, 20)},
+    ),
     "what is tiered": ({"9.log": entry(9, 5)}, {START: 3}, set()),
 }
 """Files, checkpointed offsets, and what is missing."""

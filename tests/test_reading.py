@@ -24,8 +24,9 @@ from helpers.made_logs import (
     wrapped_messages,
 )
 from helpers.support import authentic, authentic_expected
+from helpers.walking import each_of
 
-from seglog_format import OffsetSpec, open_log_directory, open_partition
+from seglog_format import Engine, OffsetSpec, open_log_directory, open_partition
 from seglog_format.errors import (
     CorruptRecordError,
     FormatError,
@@ -33,6 +34,7 @@ from seglog_format.errors import (
     OffsetOutOfRangeError,
     UsageError,
 )
+from seglog_format.log.gaps import Gap, GapKind
 from seglog_format.log.listing import list_partition
 from seglog_format.types import AbortedTxn, Partition, TimestampOffset
 
@@ -128,12 +130,24 @@ def test_records_of_a_range(tmp_path: Path) -> None:
 @pytest.mark.req("SEG-LKP-003")
 def test_records_of_overlapping_batches_are_delivered_once(tmp_path: Path) -> None:
     made = MadeLog({0: [data_batch(0, [1] * 4), data_batch(2, [2] * 4)]})
-    with open_partition(made.write(tmp_path)) as partition:
+    skipped = pytest.warns(MissingOffsetsWarning, match=r"2 offsets are missing, 2 to 3 \(overlapping entries\)")
+    with open_partition(made.write(tmp_path)) as partition, skipped:
         assert [(each.offset, each.timestamp_ms) for each in partition.records()] == [
             *((offset, 1) for offset in range(4)),
             (4, 2),
             (5, 2),
         ]
+
+
+@pytest.mark.req("SEG-LOG-007")
+@each_of("engine", [Engine.PLAIN, Engine.COLUMNAR, Engine.REFERENCE])
+def test_every_engine_names_the_offsets_that_overlapping_batches_hide(engine: Engine, tmp_path: Path) -> None:
+    data = [data_batch(offset, [1] * 4) for offset in (*range(0, 4000, 4), 3998, *range(4002, 8000, 4))]
+    gaps: list[Gap] = []
+    with open_partition(MadeLog({0: data}).write(tmp_path)) as partition:
+        offsets = [each.offset for each in partition.records(engine=engine, on_gap=gaps.append)]
+    assert offsets == list(range(8002))
+    assert [(gap.first_offset, gap.next_offset, gap.kind) for gap in gaps] == [(3998, 4000, GapKind.OVERLAP)]
 
 
 @pytest.mark.req("SEG-LKP-004", "SEG-LKP-005")

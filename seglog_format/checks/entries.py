@@ -26,6 +26,7 @@ from seglog_format.model import (
     NO_SEQUENCE,
     CompressionCodec,
     MessageHeader,
+    MissingOffsets,
     RecordBatchHeader,
     Tail,
     TailKind,
@@ -186,7 +187,8 @@ def base_after_previous_last(entry: Entry) -> Iterator[Problem]:
     """Report entries that overlap although their last offsets are in order."""
     previous, base = entry.previous_last_offset, entry.batch.base_offset
     if previous is not None and base <= previous < entry.batch.last_offset:
-        yield Problem(entry.at.at("offset", 0, 8), f"a base offset above {previous}", base)
+        hidden = MissingOffsets(base, previous + 1)
+        yield Problem(entry.at.at("offset", 0, 8), f"a base offset above {previous}", base, missing=hidden)
 
 
 @checks("SEG-LOG-008")

@@ -141,6 +141,8 @@ def _lines(path: Path, options: LineOptions, joined: PartitionListing | None, ga
             for line in lines_of_source(source, options, partial(setattr, gaps, "reached")):
                 if line["type"] == "batch":
                     advance(done + line["position"])
+                    if line["isValid"] and "outOfOrder" not in line:
+                        gaps.come_to(source, line)
                     gaps.reached = line["nextOffset"]
                 yield line
             if path.is_dir():

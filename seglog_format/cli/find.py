@@ -225,6 +225,7 @@ class _Search:
         """Yield the records found in a file, and report what cannot be read."""
         from seglog_format.cli.main import FAILURES, text_of
         from seglog_format.doctor.find import found_in
+        from seglog_format.log.entry_table import Overlap
 
         try:
             for found in found_in(source, self._wanted, self._options, self._at):
@@ -232,6 +233,8 @@ class _Search:
                     self._gaps.reached = found
                 elif isinstance(found, FormatError):
                     self._report(source, str(found))
+                elif isinstance(found, Overlap):
+                    self._gaps.overlap(source, found.position, found.first_offset)
                 else:
                     self.found += 1
                     if self._output is not None and self._positions[-1:] != [(source, found["position"])]:

@@ -237,10 +237,11 @@ def _list_segments(
 
 def _write_gaps(listing: PartitionListing, summaries: list[SegmentSummary], *, as_json: bool) -> int:
     """Report which offsets are not in a partition directory; return the exit status."""
-    from seglog_format.cli.output import gap_line, gaps_of
+    from seglog_format.cli.output import gap_line
+    from seglog_format.cli.summaries import gaps_of_summaries
     from seglog_format.log.gaps import watch_over
 
-    gaps = gaps_of(watch_over(listing), {each.base_offset: each.next_offset for each in summaries})
+    gaps = gaps_of_summaries(watch_over(listing), summaries)
     for gap in gaps:
         write_line(gap_line(gap, listing.path) if as_json else gap.span_text)
     return FINDINGS if any(gap.is_loss for gap in gaps) else DONE

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from seglog_format.lines import LineOptions, Source
+    from seglog_format.log.entry_table import Overlap
     from seglog_format.log.gaps import Gap, GapWatch
     from seglog_format.log.listing import PartitionListing
 
@@ -415,6 +416,17 @@ class GapLines:
                 self._opened = frozenset(files.log for files in self._watch.listing.segments)
                 self._watch.at_start(self._report)
 
+    def come_to(self, source: Source, batch: Mapping[str, Any]) -> None:
+        """Report the entry of a line if it begins below the end of the entry before it."""
+        first = batch.get("baseOffset")
+        if first is not None and first < self.reached:
+            self.overlap(source, batch["position"], first)
+
+    def overlap(self, source: Source, position: int, first: int) -> None:
+        """Report an entry of a log that begins below the end of the entry before it."""
+        if self._watch is not None and source.path in self._opened:
+            self._watch.at_border(self._report, source.base_offset, self.reached, first, position)
+
     def end(self, source: Source) -> None:
         """Report what is missing after a file that was read."""
         following, until = source.next_base_offset, self._options.to_offset
@@ -457,11 +469,13 @@ def _is_log(source: Source) -> bool:
     return ".log" in source.path.suffixes and source.is_live
 
 
-def gaps_of(watch: GapWatch, reached: Mapping[int, int]) -> tuple[Gap, ...]:
+def gaps_of(
+    watch: GapWatch, reached: Mapping[int, int], overlaps: Mapping[int, Sequence[Overlap]] | None = None
+) -> tuple[Gap, ...]:
     """Return the gaps of `GapWatch.gaps`, except a segment of which nothing is readable: its own row says so."""
     from seglog_format.log.gaps import GapKind
 
-    return tuple(gap for gap in watch.gaps(reached) if gap.kind is not GapKind.UNREADABLE)
+    return tuple(gap for gap in watch.gaps(reached, overlaps) if gap.kind is not GapKind.UNREADABLE)
 
 
 def gap_line(gap: Gap, directory: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from seglog_format.cli.output import gaps_of
 from seglog_format.cli.paths import NOTHING_READABLE
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import codec_name
-from seglog_format.log.entry_table import in_order
+from seglog_format.log.entry_table import in_order, overlap_of
 from seglog_format.log.gaps import GapWatch
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, TailKind
@@ -18,11 +18,12 @@ from seglog_format.storage.file_reader import read_uncut
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from seglog_format.engine.columnar import BatchTable, BatchTables
     from seglog_format.log.directory import LogDirectory
+    from seglog_format.log.entry_table import Overlap
     from seglog_format.log.gaps import Gap
     from seglog_format.log.listing import PartitionEntry, PartitionListing, SegmentFiles
     from seglog_format.model import BatchHeader
@@ -136,6 +137,7 @@ class SegmentSummary:
         tail_size: bytes after the last whole entry.
         state: ``ok``, or what follows the last whole entry, or why the walk stopped.
         is_damaged: whether damage ended the walk.
+        overlaps: the entries that begin below the end of the entry before them.
     """
 
     name: str
@@ -151,6 +153,7 @@ class SegmentSummary:
     tail_size: int
     state: str
     is_damaged: bool
+    overlaps: Sequence[Overlap]
 
     def as_object(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -195,6 +198,7 @@ def segment_summary(
     with LogSegment(files, next_base_offset=following, storage=storage) as segment:
         contents, (first, last) = Contents(), segment.allowed
         next_offset, end, state, tail_size, is_damaged = segment.base_offset, 0, "", 0, False
+        overlaps: list[Overlap] = []
         parts = tables and tables(segment.source, first_offset=first, last_offset=last, checksums=False)
         for table in parts or ():
             contents.add_many(table)
@@ -202,6 +206,7 @@ def segment_summary(
         frames = segment.frames(end)
         try:
             for frame in in_order(frames, segment.path, segment.allowed, next_offset - 1):
+                overlaps += filter(None, (overlap_of(frame, next_offset),))
                 contents.add(frame.header)
                 next_offset, end = frame.header.next_offset, frame.end
             segment.refuse_hidden_entries(end)
@@ -229,6 +234,7 @@ def segment_summary(
             tail_size=tail_size,
             state=state,
             is_damaged=is_damaged,
+            overlaps=overlaps,
         )
 
 
@@ -338,7 +344,6 @@ def partition_summary(
     known_start, high_watermark = directory.log_start_offsets.get(key, 0), directory.high_watermarks.get(key)
     start = max(first, known_start)
     watch = GapWatch(listing, log_start_offset=known_start, checkpointed_end=directory.checkpointed_end(key))
-    reached = {each.base_offset: each.next_offset for each in summaries}
     bad = next((summary for summary in summaries if summary.state != "ok"), None)
     return PartitionSummary(
         name=entry.path.name,
@@ -353,8 +358,14 @@ def partition_summary(
         contents=contents if walk_all else None,
         problem=f"{bad.name}: {bad.state}" if bad else "",
         is_damaged=any(summary.is_damaged for summary in summaries),
-        gaps=() if entry.name.state else gaps_of(watch, reached),
+        gaps=() if entry.name.state else gaps_of_summaries(watch, summaries),
     )
+
+
+def gaps_of_summaries(watch: GapWatch, summaries: Sequence[SegmentSummary]) -> tuple[Gap, ...]:
+    """Return the gaps in and after listed segments, as `gaps_of`."""
+    reached = {each.base_offset: each.next_offset for each in summaries}
+    return gaps_of(watch, reached, {each.base_offset: each.overlaps for each in summaries})
 
 
 def _index_sizes(segments: Iterable[SegmentFiles], storage: LogStorage = LOCAL) -> Iterable[int]:

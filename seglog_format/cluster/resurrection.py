@@ -35,7 +35,7 @@ from seglog_format.codec.checkpoints import (
 from seglog_format.codec.coordinator_records import encode_metadata_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import FormatError, Location, SeglogError, UsageError
-from seglog_format.log.gaps import GapKind, watch_over
+from seglog_format.log.gaps import Gap, GapKind, watch_over
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
@@ -142,9 +142,11 @@ def _unread(partition: Partition) -> list[str]:
 
 
 def _gaps(partition: Partition) -> list[str]:
-    """Return texts about offsets before the last segment that no file has: another replica may have them."""
-    reached = {each.base_offset: each.next_offset for each in partition.segments[:-1]}
-    gaps = watch_over(partition.listing).gaps(reached) if partition.listing.segments else ()
+    """Return texts about offsets up to the last entry that no reader gets: another replica may have them."""
+    gaps, watch = list[Gap](), watch_over(partition.listing)
+    if partition.segments:
+        *before, last = partition.segments
+        gaps = [*watch.gaps({each.base_offset: each.next_offset for each in before}), *watch.overlaps(last.base_offset)]
     return at_most([gap.span_text for gap in gaps if gap.is_loss and gap.kind is not GapKind.DAMAGED])
 
 

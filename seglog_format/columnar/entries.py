@@ -130,7 +130,7 @@ def entry_is_valid(path: int, data: Region, position: int, size: int) -> bool:
 @inlined
 def are_in_order(first: int, last: int, previous: int, first_allowed: int, last_allowed: int) -> bool:
     """Return whether the offsets of an entry are above the previous offset, and possible in the log."""
-    return previous < last <= last_allowed and (first == UNKNOWN_OFFSET or first >= first_allowed)
+    return previous < last <= last_allowed and (first == UNKNOWN_OFFSET or first_allowed <= first > previous)
 
 
 @inlined

@@ -103,7 +103,7 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
         if load_u8(data, position + MAGIC) != BATCH_MAGIC:
             return OTHER_MAGIC
         first, last = entry_offsets(data, position)
-        if last <= state[PREVIOUS] or last > plan[LAST_ALLOWED] or first < plan[FIRST_ALLOWED]:
+        if first <= state[PREVIOUS] or last < first or last > plan[LAST_ALLOWED] or first < plan[FIRST_ALLOWED]:
             return declined(state_, CAUSE_OFFSETS)
         if first >= to_offset:
             return RANGE_END

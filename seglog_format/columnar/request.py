@@ -71,6 +71,9 @@ class Borders(Protocol):
     left_at: int | None
     """Position after that part, if bytes of the log are left there; else None."""
 
+    def overlap(self, base_offset: int, overlap: tuple[int, int, int]) -> None:
+        """Report an entry of a segment: its position, where it begins, and the end of the entry before it, above."""
+
     def come_to(self, base_offset: int) -> None:
         """Continue with the segment with a base offset, or with another part of the same one."""
 

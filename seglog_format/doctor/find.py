@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from seglog_format.lines.options import LineOptions
     from seglog_format.lines.sources import Source
+    from seglog_format.log.entry_table import Overlap
     from seglog_format.log.search import Wanted
     from seglog_format.model import Tail
     from seglog_format.storage.byte_source import Buffer, SourceFile
@@ -60,10 +61,11 @@ class FieldPath(NamedTuple):
 
 def found_in(
     source: Source, wanted: Wanted, options: LineOptions, at: FieldPath | None = None
-) -> Iterator[dict[str, Any] | FormatError | int]:
+) -> Iterator[dict[str, Any] | FormatError | Overlap | int]:
     """Yield the wanted records of a log file as the lines that `lines_of` makes.
 
-    Between them are an error for each part that cannot be read, and the next offset after each batch. Control records
+    Between them are an error for each part that cannot be read, an overlap before each batch that has one, and the next
+    offset after each batch. Control records
     are left out; records of aborted transactions are not.
 
     Args:
@@ -90,6 +92,8 @@ def found_in(
                     break
                 if frames.disorder is not None:
                     yield frames.disorder
+                elif frames.overlap is not None:
+                    yield frames.overlap
                 yield from _found_in_frame(frame, source.name, wanted, options, lines, at)
                 yield frame.header.next_offset
                 frames.position = frame.end
@@ -132,7 +136,7 @@ def _passed_over(
                 break
             if crc32c(data[cursor + ATTRIBUTES_POSITION : following]) != crc:
                 break
-            if base_offset < frames.allowed.first or not reached <= base_offset + delta <= frames.allowed.last:
+            if not reached <= base_offset <= base_offset + delta <= frames.allowed.last:
                 break
             cursor, reached = following, base_offset + delta + 1
         position += cursor

@@ -97,6 +97,31 @@ def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous:
         previous = last
 
 
+class Overlap(NamedTuple):
+    """An entry that begins below the end of the entry before it (SEG-LOG-007): readers skip its first records.
+
+    Attributes:
+        position: of the entry, in bytes.
+        first_offset: of the entry; no reader delivers the records from here on.
+        next_offset: first offset after the entry before it.
+    """
+
+    position: int
+    first_offset: int
+    next_offset: int
+
+
+def overlap_of(frame: Frame, next_offset: int) -> Overlap | None:
+    """Return how an entry overlaps the one before it; None if it does not, or its header does not say where it begins.
+
+    Args:
+        frame: the entry.
+        next_offset: first offset after the entry before it.
+    """
+    first = frame.header.base_offset
+    return Overlap(frame.position, first, next_offset) if first is not None and first < next_offset else None
+
+
 def is_within(timestamp_ms: int, since_ms: int | None, until_ms: int | None) -> bool:
     """Return whether a timestamp is neither before the first nor, with the second, at or after it."""
     return (since_ms is None or timestamp_ms >= since_ms) and (until_ms is None or timestamp_ms < until_ms)
@@ -182,6 +207,7 @@ class EntryTable:
         positions: start of each entry, ascending.
         last_offsets: of each entry, strictly ascending.
         max_timestamps: largest timestamp in the header of each entry, in milliseconds.
+        overlaps: the entries that begin below the end of the entry before them.
         running_maxima: for each entry, the largest timestamp from the first entry up to it.
         position: where the walk continues.
         tail: what follows the last whole entry; None until the walk has reached it.
@@ -193,6 +219,7 @@ class EntryTable:
         "damage",
         "last_offsets",
         "max_timestamps",
+        "overlaps",
         "position",
         "positions",
         "running_maxima",
@@ -205,6 +232,7 @@ class EntryTable:
         self.last_offsets = array(NUMBERS)
         self.max_timestamps = array(NUMBERS)
         self.running_maxima = array(NUMBERS)
+        self.overlaps: list[Overlap] = []
         self.position = 0
         self.tail: Tail | None = None
         self.damage: FormatError | None = None
@@ -214,6 +242,7 @@ class EntryTable:
         if other.last_offsets and other.last_offsets[-1] <= self.allowed.last:
             self.positions, self.last_offsets = other.positions, other.last_offsets
             self.max_timestamps, self.running_maxima = other.max_timestamps, other.running_maxima
+            self.overlaps = other.overlaps
             self.position, self.tail, self.damage = other.position, None, None
 
     @property
@@ -298,6 +327,8 @@ class EntryTable:
         frames = walk(source, self.position, path=path)
         try:
             for frame in in_order(frames, path, self.allowed, self.next_offset - 1):
+                if (overlap := overlap_of(frame, self.next_offset)) is not None:
+                    self.overlaps.append(overlap)
                 self._add(frame.position, frame.header.last_offset, frame.header.max_timestamp_ms, frame.end)
                 if frame.header.last_offset >= target:
                     return

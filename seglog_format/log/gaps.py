@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from seglog_format.log.entry_table import Overlap
     from seglog_format.log.listing import NamedFile, PartitionListing, SegmentFiles
     from seglog_format.model import Frame, OffsetPosition, TimestampOffset
     from seglog_format.storage.log_storage import LogStorage
@@ -69,6 +70,8 @@ class GapKind(Enum):
     """The log begins in a remote store: the first segment here starts above the log start offset."""
     HIDDEN = "hidden entries"
     """Damage of the last segment hides entries: intact ones may follow one that is cut short (SEG-LOG-004)."""
+    OVERLAP = "overlapping entries"
+    """Entries are there, but begin below the end of the entry before them, so readers skip records (SEG-LOG-007)."""
     NO_SNAPSHOT = "no snapshot"
     """A metadata log begins above 0, and no snapshot reaches its first offset (SEG-PDR-029)."""
 
@@ -409,9 +412,15 @@ class GapWatch:
             on_gap: called with the gap.
             base_offset: of the segment.
             reached: first offset after the entries that were read of the segment.
-            following: base offset of the next segment; None if there is none.
-            left_at: position of the bytes after these entries, if there are any and no segment follows.
+            following: base offset of the next segment; None if there is none. If it is below `reached`, of the next
+                entry of the same segment, which overlaps those before it.
+            left_at: position of the bytes after these entries, if there are any and no segment follows; of the next
+                entry, if it overlaps.
         """
+        if following is not None and following < reached:
+            log = self.listing.segments[self.listing.base_offsets.index(base_offset)].log
+            _report(on_gap, Gap(following, reached, GapKind.OVERLAP, str(log), left_at or 0))
+            return
         error = None if left_at is None else self._hiding(left_at)
         if error is not None:
             end_offset = max(reached, self._proved_end[0])
@@ -447,18 +456,32 @@ class GapWatch:
             self.at_border(found.append, self.listing.base_offsets[before], reached, base_offset)
         return next((gap for gap in found if gap.is_loss), None)
 
-    def gaps(self, reached: Mapping[int, int]) -> list[Gap]:
-        """Return the offsets that are missing before the first segment, and after some of the segments.
+    def gaps(self, reached: Mapping[int, int], overlaps: Mapping[int, Sequence[Overlap]] | None = None) -> list[Gap]:
+        """Return the offsets that are missing before the first segment, and inside and after some of the segments.
 
         Args:
             reached: by base offset of a segment, the first offset after the entries that were read of it; its own base
                 offset if none was.
+            overlaps: by base offset of a segment, its overlapping entries; None to walk over the headers for them.
         """
         found: list[Gap] = []
         self.at_start(found.append)
         for (base_offset, *_), following in self.listing.with_following:
-            if base_offset in reached and (following is None or reached[base_offset] < following):
+            if base_offset not in reached:
+                continue
+            found += self.overlaps(base_offset, None if overlaps is None else overlaps[base_offset])
+            if following is None or reached[base_offset] < following:
                 self.at_border(found.append, base_offset, reached[base_offset], following)
+        return found
+
+    def overlaps(self, base_offset: int, known: Sequence[Overlap] | None = None) -> list[Gap]:
+        """Return the offsets that overlapping entries of a segment hide; without known ones, walk over its headers."""
+        files, found = self.listing.segments[self.listing.base_offsets.index(base_offset)], list[Gap]()
+        if known is None:
+            with LogSegment(files, storage=self.listing.storage) as segment:
+                known = segment.overlaps
+        for position, first, end in known:
+            self.at_border(found.append, base_offset, end, first, position)
         return found
 
     def behind_damage(self) -> Iterator[Gap]:

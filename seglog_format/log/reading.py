@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from seglog_format.codec.decoders import decoders_of
 from seglog_format.engine import columnar
 from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.log.entry_table import overlap_of
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, RecordBatchHeader, TimestampOffset
 
 if TYPE_CHECKING:
@@ -100,6 +101,12 @@ class Borders:
         if reached < base_offset:
             self._at_border(before, reached, base_offset, None)
 
+    def overlap(self, base_offset: int, overlap: tuple[int, int, int]) -> None:
+        """Report an entry of a segment that begins below the end of the entry before it; it is an `Overlap`."""
+        position, first, end = overlap
+        if self._at_border is not None and end > self._start:
+            self._at_border(base_offset, end, max(first, self._start), position)
+
     def come_to_end(self) -> None:
         """Record that reading has passed the last segment."""
         if self._at_border is not None and self._base_offset is not None:
@@ -164,6 +171,8 @@ class LogReader:
                     if frame.position == position:
                         self.verify_gap(offset)
                     return
+                if (overlap := overlap_of(frame, borders.reached)) is not None:
+                    borders.overlap(segment.base_offset, overlap)
                 yield segment, frame
                 borders.reached, end_position = frame.header.next_offset, frame.end
                 if borders.reached >= end <= GREATEST_OFFSET:

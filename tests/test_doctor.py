@@ -237,6 +237,15 @@ def overlapping(root: Path) -> Path:
     return make(root, {"0.log": b"".join(map(entry, range(12))), "9.log": b""})
 
 
+STRAY: Final = f"orders-0.{32 * 'a'}-stray"
+
+
+def set_aside(root: Path) -> Path:
+    directory = make(root, {"0.log": entry(0, 5)}, clean=True)
+    directory.rename(directory.with_name(STRAY))
+    return directory.parent
+
+
 SAID: Final[dict[Callable[[Path], Path], Said]] = {
     misnamed: Said("no start", "SEG-LDR-001", "a starting broker", "found lost+found", "cluster", "lost+found"),
     without_snapshot: Said(
@@ -252,6 +261,7 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     of_another_number: Said(
         "loss", "SEG-CKP-009", "a follower", "has no partition 217", "--history plain", "partition.metadata"
     ),
+    set_aside: Said("loss", "SEG-PDR-003", "a consumer", "no broker serves this copy", "salvage", STRAY),
     damaged_tail: Said("loss", "SEG-BAT-003", "a consumer", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
     short: Said("loss", "SEG-CKP-012", "a consumer", "4 offsets are missing, 5 to 8", "ls", f"{0:020}.log"),
     above_its_end: Said("loss", "SEG-RCV-007", "a consumer", "below its log start", "salvage", f"{0:020}.log"),

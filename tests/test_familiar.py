@@ -11,7 +11,7 @@ import pytest
 from helpers.support import REPOSITORY
 from helpers.walking import each_of
 
-from seglog_format.cli.main import COMMANDS, DUMP_LOG_OPTIONS, USAGE, WORDS, run, seglog
+from seglog_format.cli.main import COMMANDS, DUMP_LOG_OPTIONS, OPTIONS, USAGE, WORDS, run, seglog
 
 WITNESS: Final = json.loads((REPOSITORY / "fixtures/witnesses/dump_log_options.json").read_text("utf-8"))
 PAGE: Final = REPOSITORY / "docs/how-to/come-from-kafka-dump-log.md"
@@ -51,6 +51,27 @@ def test_an_option_of_kafkas_tool_is_answered_with_its_equivalent(
 ) -> None:
     assert run(["dump", option, "x"]) == USAGE
     assert DUMP_LOG_OPTIONS[option] in capsys.readouterr().err
+
+
+@each_of(("name", "line"), [(name, line) for name in COMMANDS for line in OPTIONS])
+def test_an_option_that_a_command_lacks_is_answered_with_the_one_that_was_meant(
+    capsys: pytest.CaptureFixture[str], name: str, line: str
+) -> None:
+    command = seglog.get_command(click.Context(seglog), name)
+    assert command is not None
+    options = {option for parameter in command.params for option in parameter.opts}
+    first = next((option for option in line.split() if option in options), None)
+    for word in {*line.split()} - options - DUMP_LOG_OPTIONS.keys():
+        assert run([name, word, "x"]) == USAGE
+        said = capsys.readouterr().err
+        if first is not None:
+            assert f"Did you mean '{first}'?" in said
+        else:
+            option, _, others = said.rpartition("'. ")[2].rstrip(".\n").partition(" is an option of ")
+            for other in others.split(", "):
+                described = seglog.get_command(click.Context(seglog), other)
+                assert described is not None
+                assert option in {each for parameter in described.params for each in parameter.opts}
 
 
 @pytest.mark.parametrize("words", [["dump"], ["tier", "ls"], []], ids=" ".join)

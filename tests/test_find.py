@@ -21,8 +21,9 @@ from proofs.unpacking import unpack_archive
 from seglog_format import Engine, open_partition, open_tier, walk
 from seglog_format.cli.main import DONE, FINDINGS, NOT_WRITTEN, UNREADABLE, USAGE, run
 from seglog_format.codec.decode import decode_frame
-from seglog_format.doctor import find as search
+from seglog_format.columnar import prefilter
 from seglog_format.doctor.find import found_in
+from seglog_format.engine import choice
 from seglog_format.errors import FormatError, Location, MissingOffsetsWarning, OffsetOutOfRangeError, UsageError
 from seglog_format.lines import LineOptions, sources_of
 from seglog_format.lines.sources import SourceKind
@@ -84,7 +85,41 @@ def test_hits_are_those_of_a_decode_of_every_record(case: str, monkeypatch: pyte
                         if any(needle in part for name in names for part in fields_of(one)[name] if part is not None)
                     ]
                     assert hits(path, Wanted(pattern=pattern, fields=names)) == expected
-                    monkeypatch.setattr(search, "PIECE_SIZE", dice.choice((61, 300, 2**19)))
+                    monkeypatch.setattr(choice, "COLUMNAR_SIZE", dice.choice((-1, 2**22)))
+                    monkeypatch.setattr(prefilter, "SEARCHED_SIZE", dice.choice((61, 300, 2**18)))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4096])
+def test_compiled_code_passes_over_no_hit_and_no_damage(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries with and without compression, hits and damage follow each other in any order."""
+    monkeypatch.setattr(prefilter, "ROWS", rows)
+    monkeypatch.setattr(prefilter, "SEARCHED_SIZE", 61)
+    wanted, counts = Wanted(pattern=b"needle-9", fields=("value",)), []
+    for seed in range(20):
+        dice = random.Random(seed)  # noqa: S311 - chance that repeats
+        path = make(tmp_path / str(seed), {"0.log": b"".join(any_entry(dice, offset) for offset in range(200))})
+        (source,) = [each for each in sources_of(path) if each.kind is SourceKind.LOG]
+        answers = []
+        for least in (2**22, -1):
+            monkeypatch.setattr(choice, "COLUMNAR_SIZE", least)
+            found = [*found_in(source, wanted, LineOptions())]
+            answers.append(([str(each) for each in found if not isinstance(each, int)], found[-1]))
+            counts.append(len(found))
+        assert answers[0] == answers[1]
+    assert sum(counts[1::2]) < sum(counts[::2])
+
+
+def any_entry(dice: random.Random, offset: int) -> bytes:
+    """Return a batch that may hold the text in the value, in another field or not, compressed or damaged or not."""
+    value, key = (dice.choice((b"x", b"x", b"x", b"needle-8", b"a needle-9")) for _ in range(2))
+    section, codec = record(key=key, value=value * dice.choice((1, 9))), dice.choice((0, 0, 1))
+    section = gzip.compress(section) if codec else section
+    data = batch(section, base_offset=offset, attributes=codec, producer_epoch=dice.choice((-1,) * 40 + (3,)))
+    if dice.random() < 1 / 50:
+        return patched(data, 17, "I", 0, seal=False)
+    return batch(section, base_offset=offset - 3, attributes=codec) if dice.random() < 1 / 80 else data
 
 
 @pytest.mark.parametrize("codec", [0, 1], ids=["plain", "gzip"])

@@ -353,7 +353,20 @@ Examples:
   seglog lookup --explain --remote s3://bucket/tier my-topic-0 4711"""
 
 
-@click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": True})
+class _Command(click.Command):
+    """A command that takes words such as -1 for numbers."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse options that do not exist."""
+        known = {option for each in self.get_params(ctx) for option in each.opts}
+        for word in takewhile("--".__ne__, args):
+            name = word.partition("=")[0]
+            if name.startswith("-") and name.strip("-") and not name[1:].isdigit() and name not in known:
+                raise click.NoSuchOption(name, ctx=ctx)
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_Command, epilog=EPILOG, context_settings={"ignore_unknown_options": True})
 @path_argument
 @click.argument("number", metavar="[OFFSET]", type=offset_of, required=False)
 @click.option("--offset", type=offset_of, metavar="N", help="Find this offset.")

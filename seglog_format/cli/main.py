@@ -360,10 +360,23 @@ def _outcome(args: list[str] | None) -> int:
 
 
 def _with_familiar(error: click.ClickException) -> click.ClickException:
-    """Return an error; the refusal of an option of `kafka-dump-log` also says what does the same here."""
-    if isinstance(error, click.NoSuchOption) and (other := DUMP_LOG_OPTIONS.get(error.option_name)):
+    """Return an error; the refusal of an option also says which one does the same, here or in another command."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error
+    if other := DUMP_LOG_OPTIONS.get(error.option_name):
         return click.UsageError(f"{error.message} It is one of kafka-dump-log. Here: {other}.", error.ctx)
+    meant = next((line.split() for line in OPTIONS if error.option_name in line.split()), [error.option_name])
+    if found := [name for name in meant if name in _options_of(error.ctx.command)]:
+        return click.UsageError(f"{error.message} Did you mean {found[0]!r}?", error.ctx)
+    commands = {name: _options_of(seglog.get_command(error.ctx, name)) for name in COMMANDS if name not in HOMES}
+    for option in meant:
+        if having := [name for name, options in commands.items() if option in options]:
+            return click.UsageError(f"{error.message} {option} is an option of {', '.join(having)}.", error.ctx)
     return error
+
+
+def _options_of(command: click.Command | None) -> set[str]:
+    return {option for each in command.params for option in each.opts} if command else set()
 
 
 def _interrupted() -> int:
@@ -455,6 +468,26 @@ DUMP_LOG_OPTIONS: Final[Mapping[str, str]] = {
     "--help": "seglog help dump",
 }
 """What does here what each option of `kafka-dump-log` does; a test compares the names with Kafka's own tool."""
+
+
+OPTIONS: Final = (
+    "--from --from-offset --offset --start-offset --start --begin --skip",
+    "--to-offset --to --end-offset --end --stop",
+    "--since --timestamp --after --from-time --from-timestamp --start-time --time",
+    "--until --before --to-time --to-timestamp --end-time",
+    "--long -l -v --verbose --details -a --all",
+    "--first -n --max --max-count --max-messages --head",
+    "--output -O --out --output-file --destination",
+    "--json -j",
+    "--regex -e -E --regexp",
+    "--count -c",
+    "--topic -t",
+    "--partition -p",
+    "--key -k",
+    "--value --values",
+    "--header --headers -H",
+)
+"""Options that mean the same; if a command has several, the first is suggested for any other word of the line."""
 
 
 def suggestion_for(word: str) -> str | None:

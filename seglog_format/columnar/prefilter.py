@@ -135,6 +135,8 @@ ARENA_SIZE: Final = 2**21
 MAX_ARENA: Final = 2**30
 """Entries that decompress to more are left to the checks."""
 NO_ENTRY: Final = -1
+SEARCHED_SIZE: Final = 2**18
+"""Bytes that are searched for a text at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,11 @@ class FilteredEntries:
 
     table: Table
     end: int
+
+    @property
+    def positions(self) -> Numbers:
+        """Position of each entry in the log."""
+        return self._column("position")
 
     @property
     def entry_count(self) -> int:
@@ -182,6 +189,16 @@ class FilteredEntries:
         """Last offset of the last entry."""
         return int(self.table[-1, COLUMN["last_offset"]])
 
+    def reached_before(self, number: int) -> tuple[int, int]:
+        """Return the end of the entry before one that is not the first, and the offset after its last."""
+        end = self.end if number == self.entry_count else int(self._column("position")[number])
+        return end, int(self._column("last_offset")[number - 1]) + 1
+
+    def usual_count(self, last: int) -> int:
+        """Return how many entries at the start have a header that no check need see, and offsets up to a last one."""
+        is_doubtful = (self._column("flags") & HEADER != 0) | (self._column("last_offset") > last)
+        return int(is_doubtful.argmax()) if is_doubtful.any() else self.entry_count
+
     def last_offset_before(self, number: int) -> int | None:
         """Return the last offset of the entry before an entry; None if that is not one of these entries."""
         return int(self.table[number - 1, COLUMN["last_offset"]]) if number else None
@@ -197,6 +214,15 @@ class FilteredEntries:
 
     def _column(self, name: str) -> Numbers:
         return self.table[:, COLUMN[name]]
+
+
+def _position_in(data: Bytes, start: int, end: int, text: bytes) -> int | None:
+    """Return the first position of a text; a piece is copied at a time, since only `bytes` are searched quickly."""
+    for at in range(start, end, SEARCHED_SIZE):
+        hit = data[at : min(at + SEARCHED_SIZE + len(text) - 1, end)].tobytes().find(text)
+        if hit >= 0:
+            return at + hit
+    return None
 
 
 class ColumnarPrefilter:
@@ -250,6 +276,30 @@ class ColumnarPrefilter:
             goes_on = answer == names.FULL or (answer == names.DECOMPRESS and self._decompressed())
             if answer == names.DECOMPRESS and not goes_on:
                 self._state[names.CAUSE] = names.CAUSE_COMPRESSION
+
+    def entry_with(self, text: bytes, part: FilteredEntries, first: int, end: int) -> int:
+        """Return the first of some entries whose bytes, decompressed, hold a text; ``end`` if there is none.
+
+        Args:
+            text: at least one byte.
+            part: the last that `parts` has yielded.
+            first: number of the first entry to search.
+            end: number of the entry after the last.
+        """
+        at = part.positions - self._windows.origin
+        chunks = self._chunks.reshape(-1, names.CHUNK_FIELDS)[: int(self._state[names.CHUNKS])]
+        chunks = chunks[np.searchsorted(chunks[:, 0], at[0]) :][:end]
+        chunks = chunks[: int(np.cumprod(chunks[:, 0] == at[: len(chunks)]).sum())]  # the others are not compressed
+        starts = chunks[first:, 1]
+        if len(starts):
+            hit = _position_in(self._arena, int(starts[0]), int(chunks[-1, 2]), text)
+            if hit is not None:
+                return first + int(np.searchsorted(starts, hit, "right")) - 1
+        if end <= (first := max(first, len(chunks))):
+            return end
+        stop = part.end - self._windows.origin if end == len(at) else int(at[end])
+        hit = _position_in(self._windows.data, int(at[first]), stop, text)
+        return end if hit is None else int(np.searchsorted(at, hit, "right")) - 1
 
     @property
     def cause(self) -> FallbackCause:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from seglog_format.codec.checksum import crc32c
 from seglog_format.codec.decoders import DeclaredBytes
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at
 from seglog_format.codec.record_stream import stream_frame
-from seglog_format.errors import FormatError, Location, UnreadableError, UsageError
+from seglog_format.engine.choice import Engine, engine_for
+from seglog_format.engine.columnar import prefilter
+from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lines.logs import RecordLines, WantedEntries
 from seglog_format.lines.options import opened
-from seglog_format.model import CODEC_MASK, ENTRY_PREFIX_SIZE, Frame, TailKind
-from seglog_format.schema.fixed_fields import (
-    ATTRIBUTES_POSITION,
-    RECORD_BATCH_HEADER,
-    RECORD_BATCH_HEADER_SIZE,
-    RECORD_BATCH_MAGIC,
-)
+from seglog_format.model import Frame, TailKind
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterable, Iterator
 
     from seglog_format.lines.options import LineOptions
@@ -32,9 +27,6 @@ if TYPE_CHECKING:
     from seglog_format.log.search import Wanted
     from seglog_format.model import Tail
     from seglog_format.storage.byte_source import Buffer, SourceFile
-
-PIECE_SIZE: Final = 2**19
-"""Bytes of uncompressed batches that are searched at once."""
 
 
 class FieldPath(NamedTuple):
@@ -81,11 +73,12 @@ def found_in(
     lines = RecordLines(source, options)
     with opened(source) as content:
         frames = WantedEntries(source, content, options)
+        passes = _passes(content, frames, wanted, options)
         try:
             while True:
-                has_offsets = options.from_offset is not None or options.to_offset is not None
-                if not has_offsets and (passed := _passed_over(content, frames, wanted.pattern)):
-                    frames.position, frames.reached = passed
+                position = frames.position
+                next(passes, None)
+                if frames.position > position:
                     yield frames.reached
                 frame = next(iter(frames), None)
                 if frame is None:
@@ -107,45 +100,33 @@ def found_in(
             yield FormatError(where, frames.tail.requirement, expected="a whole batch", found=found)
 
 
-def _passed_over(
-    content: SourceFile, frames: WantedEntries, pattern: bytes | re.Pattern[bytes]
-) -> tuple[int, int] | None:
-    """Return the position after uncompressed batches without a text, and their next offset; None if there are none.
+def _passes(content: SourceFile, frames: WantedEntries, wanted: Wanted, options: LineOptions) -> Iterator[None]:
+    """Move a walk over intact entries without a text, by compiled code, each time that the caller read what follows.
 
-    Many batches are searched at once. Whatever else is there is left to the caller, such as a wrong checksum, or
-    offsets out of order.
+    Whatever else is there is left to the caller, such as a wrong checksum, or offsets out of order. Nothing is passed
+    over if every entry has to be read, or is read sooner than the engine loads.
     """
-    if not isinstance(pattern, bytes) or not pattern or isinstance(content, DeclaredBytes):
-        return None
-    position, reached, is_quiet = frames.position, frames.reached, True
-    while is_quiet and content.size - position >= RECORD_BATCH_HEADER_SIZE:
-        try:
-            window = content.window(position, min(PIECE_SIZE, content.size - position))
-        except UnreadableError:
-            break
-        piece = window.data[position - window.start :][:PIECE_SIZE]
-        if not _is_plain(*RECORD_BATCH_HEADER.unpack_from(piece)[3:6]):
-            break
-        data, cursor = bytes(piece), 0
-        hit = data.find(pattern)
-        end = len(data) if hit < 0 else hit
-        while cursor + RECORD_BATCH_HEADER_SIZE <= end:
-            base_offset, length, _, magic, crc, attributes, delta, *_ = RECORD_BATCH_HEADER.unpack_from(data, cursor)
-            following = cursor + ENTRY_PREFIX_SIZE + length
-            if not (_is_plain(magic, crc, attributes) and cursor + RECORD_BATCH_HEADER_SIZE <= following <= end):
+    text, has_offsets = wanted.pattern, options.from_offset is not None or options.to_offset is not None
+    if has_offsets or not isinstance(text, bytes) or not text or isinstance(content, DeclaredBytes):
+        return
+    if not engine_for(Engine.AUTO, content.size).is_columnar:
+        return
+    filtered = prefilter()(content, frames.allowed.first, options.limit, lambda *_: None)
+    while True:
+        for part in filtered.parts(frames.position, frames.reached - 1):
+            row, usual = 0, part.usual_count(frames.allowed.last)
+            while row < part.entry_count:
+                found = filtered.entry_with(text, part, row, usual) if row < usual else row
+                if found > row:
+                    frames.position, frames.reached = part.reached_before(found)
+                row = found
+                if found < part.entry_count:
+                    yield
+                    row = bisect_left(part.positions, frames.position)
+            if frames.position != part.end:
                 break
-            if crc32c(data[cursor + ATTRIBUTES_POSITION : following]) != crc:
-                break
-            if not reached <= base_offset <= base_offset + delta <= frames.allowed.last:
-                break
-            cursor, reached = following, base_offset + delta + 1
-        position += cursor
-        is_quiet = bool(cursor) and hit < 0
-    return None if position == frames.position else (position, reached)
-
-
-def _is_plain(magic: int, _crc: int, attributes: int) -> bool:
-    return magic == RECORD_BATCH_MAGIC and not attributes & CODEC_MASK
+        else:
+            yield
 
 
 def _is_unread(tail: Tail) -> bool:

@@ -79,6 +79,7 @@ def about_directories(cluster: Cluster) -> Iterator[Statement]:
                 yield from (_of_problem(each, listing.path) for each in missing_ids(listing))
     yield from _of_ids_twice(cluster)
     yield from _of_other_topics(cluster)
+    yield from _of_strays([entry for listing in listings for entry in listing.partitions])
 
 
 def _of_ids_twice(cluster: Cluster) -> Iterator[Statement]:
@@ -119,6 +120,17 @@ def refused_by(cluster: Cluster, version: str) -> Iterator[Statement]:
                 what = f"no broker of Kafka {version} starts: {has}, the least is {least}"
                 step = typed("cluster", "--history", resource.name, *paths)
                 yield Statement(Kind.START, what, where, (), (Hurt.BROKER,), step)
+
+
+def _of_strays(entries: Sequence[PartitionEntry]) -> Iterator[Statement]:
+    """Yield the partitions of which brokers left only a copy that they do not serve."""
+    served = {entry.name.topic_partition for entry in entries if not entry.name.state}
+    for entry in entries:
+        if entry.name.state == "stray" and entry.name.topic_partition not in served:
+            why = "a start found no topic id in it, an unknown one, or that the broker is not among its replicas"
+            what = f"no broker serves this copy, the only one given of its partition: {why}"
+            step = typed("salvage", entry.path, "-o", "NEW")
+            yield Statement(Kind.LOSS, what, Location(str(entry.path)), ("SEG-PDR-003",), READERS, step)
 
 
 def _of_other_topics(cluster: Cluster) -> Iterator[Statement]:

@@ -153,8 +153,8 @@ REFUSED = {
     "an older name": (
         [schema_of(ID, DOUBLE), schema_of(ID, AMOUNT), schema_of(ID, AMOUNT, NEW_PRICE)],
         (
-            "value: by names and aliases, the table's amount with the type double is not the same as one field of the"
-            " schema: amount with the type double, price with the type string: give"
+            "value: by names, aliases and numbers, the table's amount with the type double is not the same as one field"
+            " of the schema: amount with the type double, price with the type string: give"
         ),
     ),
     "names that moved": (
@@ -162,25 +162,25 @@ REFUSED = {
             schema_of(ID, OTHER),
             schema_of(OTHER | {"aliases": ["id"]}, {"name": "new", "type": "int", "aliases": ["other"]}),
         ],
-        "value: by names and aliases, the table's other with the type int32 is not",
+        "value: by names, aliases and numbers, the table's other with the type int32 is not",
     ),
     "names swapped": (
         [schema_of(ID, OTHER), schema_of(ID | {"aliases": ["other"]}, OTHER | {"aliases": ["id"]})],
-        "value: by names and aliases, the table's id with the type int32 is not",
+        "value: by names, aliases and numbers, the table's id with the type int32 is not",
     ),
     "two of one": (
         [schema_of(ID), schema_of(OTHER | {"aliases": ["id"]}, {"name": "new", "type": "int", "aliases": ["id"]})],
-        "value: by names and aliases, the table's id with the type int32 is not",
+        "value: by names, aliases and numbers, the table's id with the type int32 is not",
     ),
     "one of two": (
         [schema_of(ID, OTHER), schema_of({"name": "new", "type": "int", "aliases": ["id", "other"]})],
-        "value: by names and aliases, the table's other with the type int32 is not",
+        "value: by names, aliases and numbers, the table's other with the type int32 is not",
     ),
     "a branch before others": (
         [schema_of(of_branches("A", "B")), schema_of(of_branches("A", "C", "B"))],
         (
-            "value.id: by names and aliases, the table's member1 of B with the type struct<B: int32> is not the same as"
-            " one field of the schema: member1 of C with the type struct<C: int32>: give"
+            "value.id: by names, aliases and numbers, the table's member1 of B with the type struct<B: int32> is not"
+            " the same as one field of the schema: member1 of C with the type struct<C: int32>: give"
         ),
     ),
     "a record that becomes a branch": (
@@ -232,6 +232,76 @@ def test_table_that_has_grown_goes_on_with_the_same_records_set_aside_and_with_d
     assert ds.dataset(out, schema=schema, partitioning="hive").to_table().column("day").null_count == 0
     set_aside = ds.dataset(tmp_path / "out-undecoded", partitioning="hive").to_table()
     assert set_aside.sort_by("offset").column("offset").to_pylist() == [0, 2, 4, 6]
+
+
+# -- fields of Protobuf, which values have by number
+
+
+def protobuf_of(order: str, item: str = "int32 n = 1;") -> str:
+    return f'syntax = "proto3"; message Order {{ {order} repeated Item items = 9; }} message Item {{ {item} }}'
+
+
+NUMBERED = [
+    protobuf_of("int32 id = 1; float price = 2;"),
+    protobuf_of("float amount = 2; string note = 3; int32 id = 1;", "int32 count = 1; string tag = 2;"),
+    protobuf_of("int64 key = 1; float amount = 2;", "int64 count = 1;"),
+]
+"""Versions of a message: fields are renamed at both depths, moved, added, widened and left out."""
+NUMBERED_VALUE = bytes.fromhex("080715000000 3f4a020805")
+"""Field 1 is 7, field 2 is 0.5 as a float, and field 9 has one item, whose field 1 is 5."""
+NOT_NUMBERED = {
+    "the name of another number": (
+        protobuf_of("int32 id = 3; float price = 2;"),
+        (
+            "value: by names, aliases and numbers, the table's id of number 1 with the type int32 is not the same"
+            " as one field of the schema: id of number 3 with the type int32: give"
+        ),
+    ),
+    "names swapped": (
+        protobuf_of("int32 other = 1; float price = 2; int32 id = 3;"),
+        "value: by names, aliases and numbers, the table's id of number 1 with the type int32 is not",
+    ),
+    "a name that moved": (
+        protobuf_of("int32 price = 1;"),
+        "value: by names, aliases and numbers, the table's price of number 2 with the type float is not",
+    ),
+    "another type of the number": (protobuf_of("string name = 1;"), "value.id has the type int32 in the table, and"),
+}
+
+
+def export_numbered(logs: Path, out: Path, table_format: str, schema: str) -> None:
+    _append_record(logs / "t-0", NUMBERED_VALUE)
+    (found,) = export(logs, out, topics=["t"], value="protobuf", format=table_format, schema=schema, is_plain=True)
+    assert (found.row_count, found.undecoded_count) == (1, 0)
+
+
+def test_fields_of_a_number_stay_one_column_under_any_name(tmp_path: Path) -> None:
+    for table_format in ("parquet", "iceberg"):
+        for schema in NUMBERED:
+            export_numbered(tmp_path / f"{table_format}-logs", tmp_path / table_format, table_format, schema)
+    items = [[{"n": 5, "tag": tag}] for tag in (None, "", None)]
+    expected = [{"id": 7, "price": 0.5, "items": each, "note": each[0]["tag"]} for each in items]
+    assert dataset_values(tmp_path / "parquet") == duckdb_values(tmp_path / "parquet") == expected
+    kind = pq.read_schema(tmp_path / "parquet" / "_common_metadata").field("value").type
+    assert [each.metadata for each in kind] == [None] * 4
+    renamed = [
+        {"key": 7, "amount": 0.5, "items": [{"count": each[0]["n"], "tag": each[0]["tag"]}], "note": each[0]["tag"]}
+        for each in items
+    ]
+    assert iceberg_values(tmp_path / "iceberg") == renamed
+
+
+@each_of("case", NOT_NUMBERED)
+def test_numbers_that_cannot_keep_their_column_are_refused_before_a_byte_is_written(case: str, tmp_path: Path) -> None:
+    schema, message = NOT_NUMBERED[case]
+    for table_format in ("parquet", "iceberg"):
+        logs, out = tmp_path / f"{table_format}-logs", tmp_path / table_format
+        export_numbered(logs, out, table_format, NUMBERED[0])
+        before = content_of(out)
+        with pytest.raises(UsageError) as refused:
+            export_numbered(logs, out, table_format, schema)
+        assert message in str(refused.value)
+        assert content_of(out) == before
 
 
 # -- the rule of what may grow

@@ -265,8 +265,8 @@ class _Shapes:
         if message.full_name in above or len(above) > MAX_DEPTH or not message.fields:
             return Shape(pa.string(), _as_text)
         inside = (*above, message.full_name)
-        fields = [(field, self._field(field, inside)) for field in message.fields]
-        return fields_of([(field.name, shape, _value_of(field)) for field, shape in fields])
+        fields = [(field.name, self._field(field, inside), _value_of(field)) for field in message.fields]
+        return fields_of(fields, {field.name: [f"number {field.number}"] for field in message.fields})
 
     def _field(self, field: FieldDescriptor, above: tuple[str, ...]) -> Shape:
         kind = field.message_type

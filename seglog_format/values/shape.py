@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any, Final, NamedTuple, NoReturn
@@ -140,14 +140,14 @@ def width_of(shapes: list[Shape]) -> int:
 
 def struct_of(fields: dict[str, Shape]) -> Shape:
     """Return the shape of an object with the given fields; a missing field is null."""
-    return fields_of([(name, shape, _item(name)) for name, shape in fields.items()])
+    return fields_of([(name, shape, _item(name)) for name, shape in fields.items()], {})
 
 
 def _item(name: str) -> Callable[[Any], Any]:
     return lambda value: value.get(name)
 
 
-def fields_of(parts: list[tuple[str, Shape, Callable[[Any], Any]]]) -> Shape:
+def fields_of(parts: list[tuple[str, Shape, Callable[[Any], Any]]], numbers: Mapping[str, Collection[str]]) -> Shape:
     """Return the shape of an object with fields, each with its name, its shape, and how an object gives its value."""
 
     def change(value: Any) -> dict[str, Any]:  # noqa: ANN401 - decoded objects
@@ -159,8 +159,8 @@ def fields_of(parts: list[tuple[str, Shape, Callable[[Any], Any]]]) -> Shape:
             raise error.inside(name) from None
         return found
 
-    kind = pa.struct([pa.field(name, shape.type) for name, shape, _ in parts])
-    return Shape(kind, change, width_of([shape for _, shape, _ in parts]))
+    fields = [with_names(pa.field(name, shape.type), NUMBER, numbers.get(name, ())) for name, shape, _ in parts]
+    return Shape(pa.struct(fields), change, width_of([shape for _, shape, _ in parts]))
 
 
 def list_of(items: Shape) -> Shape:
@@ -269,6 +269,8 @@ NAMES: Final = b"names"
 """Key of a field's metadata: the names that the field had in a table before, the first one first."""
 BRANCH: Final = b"branch"
 """Key of the metadata of a member of a union: the names of its type."""
+NUMBER: Final = b"number"
+"""Key of the metadata of a field of a Protobuf message: `number 1` for that which values have instead of a name."""
 WIDER: Final = ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
 """Types whose values the second type holds without a change, and which Iceberg widens."""
 
@@ -287,7 +289,7 @@ def grown(was: pa.DataType, now: pa.DataType, column: str) -> pa.DataType:
     """Return the type of a table's column that also holds the values of another schema.
 
     Fields that the schema lacks stay, and are null in new rows; fields that it adds are null in old rows. A number
-    becomes the wider one. A field that the schema knows by an alias gets the schema's name.
+    becomes the wider one. A field that the schema knows by an alias, or by its number, gets the schema's name.
 
     Args:
         was: of the column until now.
@@ -321,28 +323,26 @@ def _is_union(kind: pa.DataType) -> bool:
 
 
 def _grown_struct(was: pa.StructType, now: pa.StructType, column: str) -> pa.StructType:
-    columns = {each.name for each in was}
     left = {each.name: each for each in now}
     by_name: dict[str, list[pa.Field]] = {}
     for each in now:
-        for name in {each.name, *_names(each, ALIASES)}:
+        for name in {each.name, *_names(each, ALIASES), *_names(each, NUMBER)}:
             by_name.setdefault(name, []).append(each)
     found: list[pa.Field] = []
     for each in was:
         names = [*_names(each, NAMES), each.name]
-        known = {it.name: it for name in names for it in by_name.get(name, ())}
+        known = {it.name: it for name in [*names, *_names(each, NUMBER)] for it in by_name.get(name, ())}
         other = next(iter(known.values()), each)
-        if not known or (len(known) == 1 and other.name in columns - {each.name}):
+        if not known or (len(known) == 1 and other.name != each.name and was.get_field_index(other.name) >= 0):
             found.append(each)
             continue
-        branches = [_names(each, BRANCH), _names(other, BRANCH)]
-        is_other_branch = branches[0] != branches[1] and set(branches[0]).isdisjoint(branches[1])
-        if len(known) > 1 or left.pop(other.name, None) is None or is_other_branch:
+        branches, numbers = ([_names(it, key) for it in (each, other)] for key in (BRANCH, NUMBER))
+        is_other = any(a != b and set(a).isdisjoint(b) for a, b in (branches, numbers))
+        if len(known) > 1 or left.pop(other.name, None) is None or is_other:
             raise _unpaired(each, known.values(), column)
-        kind = grown(each.type, other.type, f"{column}.{each.name}")
+        kept = other.with_type(grown(each.type, other.type, f"{column}.{each.name}"))
         before = dict.fromkeys(names if other.name != each.name else names[:-1])
-        branch = dict.fromkeys([*branches[0], *branches[1]])
-        found.append(with_names(with_names(pa.field(other.name, kind), NAMES, before), BRANCH, branch))
+        found.append(with_names(with_names(kept, NAMES, before), BRANCH, dict.fromkeys(branches[0] + branches[1])))
     if len(found) + len(left) > MAX_WIDTH:
         msg = f"{column} would have more than {MAX_WIDTH} fields: export to another directory"
         raise UsageError(msg)
@@ -351,11 +351,12 @@ def _grown_struct(was: pa.StructType, now: pa.StructType, column: str) -> pa.Str
 
 def _unpaired(field: pa.Field, others: Collection[pa.Field], column: str) -> UsageError:
     texts = [
-        f"{each.name}{''.join(f' of {name}' for name in _names(each, BRANCH)[:1])} with the type {each.type!s:.200}"
+        f"{each.name}{''.join(f' of {name}' for name in _names(each, BRANCH)[:1] + _names(each, NUMBER))}"
+        f" with the type {each.type!s:.200}"
         for each in (field, *others)
     ]
     return UsageError(
-        f"{column}: by names and aliases, the table's {texts[0]} is not the same as one field of the schema:"
+        f"{column}: by names, aliases and numbers, the table's {texts[0]} is not the same as one field of the schema:"
         f" {', '.join(texts[1:])}: give an older schema, or another directory"
     )
 

@@ -20,7 +20,6 @@ from seglog_format.tables.formats import DEFAULT_PARTITIONING, ICEBERG, Choice
 from seglog_format.tables.schema_topic import beside, forms_of, read_schemas
 from seglog_format.tables.settings import IcebergLocation, TableSettings
 from seglog_format.tables.sources import sources_at
-from seglog_format.tables.table import opened
 from seglog_format.values.schemas import TYPED, TYPES
 
 if TYPE_CHECKING:
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.output_directory import Output
+    from seglog_format.tables.partition_export import Table
     from seglog_format.tables.progress import ExportedPartition
     from seglog_format.tables.sources import Source
-    from seglog_format.tables.table import Table
     from seglog_format.values.decoder import Form
     from seglog_format.values.schemas import Schemas
 
@@ -155,11 +154,11 @@ def opened_export(
         msg = f"file_size is 1 or more, not {options.file_size}"
         raise UsageError(msg)
     with ExitStack() as stack:
-        table = stack.enter_context(opened(location, settings))
+        table = stack.enter_context(_opened(location, settings))
 
         @cache
         def undecoded() -> Table:
-            return stack.enter_context(opened(location.beside(UNDECODED), table.settings.undecoded()))
+            return stack.enter_context(_opened(location.beside(UNDECODED), table.settings.undecoded()))
 
         yield TableExport(sources, table, options, undecoded)
 
@@ -257,6 +256,22 @@ class ExportRequest:
         partitions = [(each.key[0], partial(each.open, self.remote)) for each in sources]
         one = "a table {}: export one topic"
         return forms_of((self.key, self.value), partitions, schemas, self.times, one, **own)
+
+
+def _opened(location: Output | IcebergLocation, settings: TableSettings) -> AbstractContextManager[Table]:
+    """Open the table at a location, or create it; remove files that stopped runs left.
+
+    Raises:
+        UsageError: the location has other content, or another process writes to it.
+        WriteError: the location cannot be written.
+    """
+    if isinstance(location, IcebergLocation):
+        from seglog_format.tables.iceberg_table import opened_iceberg  # noqa: PLC0415 - of the kinds, one is used
+
+        return opened_iceberg(location, settings)
+    from seglog_format.tables.file_table import opened_table  # noqa: PLC0415 - as above
+
+    return opened_table(location, settings)
 
 
 def requested_export(request: ExportRequest) -> AbstractContextManager[TableExport]:

@@ -7,7 +7,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from queue import Empty, Queue
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,8 +42,26 @@ if TYPE_CHECKING:
     from seglog_format.tables.file_part import FilePart
     from seglog_format.tables.progress import SegmentSize, TopicPartition
     from seglog_format.tables.settings import TableSettings
-    from seglog_format.tables.table import Table
     from seglog_format.values.schemas import Schemas
+
+
+class Table(Protocol):
+    """A table of any format, open for writing.
+
+    Attributes:
+        settings: of the table when it was created.
+    """
+
+    settings: TableSettings
+
+    def progress_of(self, key: TopicPartition) -> Progress | None:
+        """Return the progress of the table in a partition; None if the table does not have the partition."""
+
+    def store(self, key: TopicPartition, progress: Progress) -> None:
+        """Record progress without new rows."""
+
+    def begin(self, key: TopicPartition, first_offset: int) -> FilePart:
+        """Begin a part with rows of a partition from an offset on; it is hidden until it is published."""
 
 
 # -- the changes of a log since a table was written from it ------------------------------------------------------------

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.errors import CorruptRecordError, FormatError, Location, MissingOffsetsWarning, SeglogError
-from seglog_format.log.entry_table import DISORDER
+from seglog_format.log.entry_table import DISORDER, walked_next_offset
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable
 from seglog_format.log.listing import checkpointed_offset, greatest, list_partition, reached_offsets, simple_epochs
 from seglog_format.log.segment import LogSegment
@@ -479,7 +479,8 @@ class GapWatch:
         files, found = self.listing.segments[self.listing.base_offsets.index(base_offset)], list[Gap]()
         if known is None:
             with LogSegment(files, storage=self.listing.storage) as segment:
-                known = segment.overlaps
+                has_none = walked_next_offset(segment.source, segment.allowed) is not None
+                known = () if has_none else segment.entries.overlaps
         for position, first, end in known:
             self.at_border(found.append, base_offset, end, first, position)
         return found

@@ -28,9 +28,8 @@ from seglog_format.storage.file_bytes import refuse_large_log
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from seglog_format.log.entry_table import Overlap
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.model import TimestampOffset
     from seglog_format.record_model import RecordBatch
@@ -180,12 +179,6 @@ class LogSegment(Closing):
             if self._next_offset is not None:
                 self.forget()
         return self.entries.next_offset if self._next_offset is None or self._table.has_begun else self._next_offset
-
-    @property
-    def overlaps(self) -> Sequence[Overlap]:
-        """The entries before any `damage` that begin below the end of the entry before them (SEG-LOG-007)."""
-        is_plain = not self._table.has_begun and walked_next_offset(self.source, self.allowed) is not None
-        return () if is_plain else self.entries.overlaps
 
     @property
     def last_offset(self) -> int | None:

@@ -142,7 +142,7 @@ def _lines(path: Path, options: LineOptions, joined: PartitionListing | None, ga
                 if line["type"] == "batch":
                     advance(done + line["position"])
                     if line["isValid"] and "outOfOrder" not in line:
-                        gaps.come_to(source, line)
+                        gaps.come_to(source, line["position"], line.get("baseOffset"))
                     gaps.reached = line["nextOffset"]
                 yield line
             if path.is_dir():

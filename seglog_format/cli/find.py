@@ -234,7 +234,7 @@ class _Search:
                 elif isinstance(found, FormatError):
                     self._report(source, str(found))
                 elif isinstance(found, Overlap):
-                    self._gaps.overlap(source, found.position, found.first_offset)
+                    self._gaps.come_to(source, found.position, found.first_offset)
                 else:
                     self.found += 1
                     if self._output is not None and self._positions[-1:] != [(source, found["position"])]:

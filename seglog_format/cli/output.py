@@ -416,15 +416,10 @@ class GapLines:
                 self._opened = frozenset(files.log for files in self._watch.listing.segments)
                 self._watch.at_start(self._report)
 
-    def come_to(self, source: Source, batch: Mapping[str, Any]) -> None:
-        """Report the entry of a line if it begins below the end of the entry before it."""
-        first = batch.get("baseOffset")
-        if first is not None and first < self.reached:
-            self.overlap(source, batch["position"], first)
-
-    def overlap(self, source: Source, position: int, first: int) -> None:
-        """Report an entry of a log that begins below the end of the entry before it."""
-        if self._watch is not None and source.path in self._opened:
+    def come_to(self, source: Source, position: int, first: int | None) -> None:
+        """Come to an entry of a log; report it if its first offset is known, and below the end of the entry before."""
+        is_overlap = first is not None and first < self.reached
+        if is_overlap and self._watch is not None and source.path in self._opened:
             self._watch.at_border(self._report, source.base_offset, self.reached, first, position)
 
     def end(self, source: Source) -> None:

@@ -206,7 +206,8 @@ def segment_summary(
         frames = segment.frames(end)
         try:
             for frame in in_order(frames, segment.path, segment.allowed, next_offset - 1):
-                overlaps += filter(None, (overlap_of(frame, next_offset),))
+                if (overlap := overlap_of(frame, next_offset)) is not None:
+                    overlaps.append(overlap)
                 contents.add(frame.header)
                 next_offset, end = frame.header.next_offset, frame.end
             segment.refuse_hidden_entries(end)

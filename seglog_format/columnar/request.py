@@ -37,6 +37,10 @@ class FallbackEntry(Protocol):
     def last_offset(self) -> int:
         """The last offset of the entry."""
 
+    @property
+    def overlap(self) -> tuple[int, int, int] | None:
+        """What `Borders.overlap` takes, if the entry begins below the end of the entry before it; else None."""
+
 
 class Source(ByteSource, Protocol):
     """The bytes of one segment's log, and the fallback decoder for its entries. `log` provides it."""

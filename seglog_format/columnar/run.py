@@ -272,7 +272,8 @@ class Run:
         if entry is None:
             return True
         self._count_fallback()
-        self._report_overlap(entry.header, position, previous)
+        if self._request.borders is not None and entry.overlap is not None:
+            self._request.borders.overlap(self._source.allowed_offsets[0], entry.overlap)
         if rows := [record for record in entry.records if self._is_timely(record.timestamp_ms)]:
             yield self._of_fallback(rows, entry.header, position)
         self._go_to(entry.end)
@@ -280,11 +281,6 @@ class Run:
         self._state[names.FLOOR] = max(floor, entry.last_offset + 1)
         self.is_finished = entry.last_offset + 1 >= self._request.to_offset <= GREATEST_OFFSET
         return self.is_finished
-
-    def _report_overlap(self, header: BatchHeader, position: int, previous: int) -> None:
-        first, borders = header.base_offset, self._request.borders
-        if borders is not None and first is not None and first <= previous:
-            borders.overlap(self._source.allowed_offsets[0], (position, first, previous + 1))
 
     def _count_fallback(self) -> None:
         self._request.statistics.fallbacks[names.CAUSES[int(self._state[names.CAUSE])]] += 1

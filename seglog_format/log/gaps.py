@@ -418,8 +418,8 @@ class GapWatch:
                 entry, if it overlaps.
         """
         if following is not None and following < reached:
-            log = self.listing.segments[self.listing.base_offsets.index(base_offset)].log
-            _report(on_gap, Gap(following, reached, GapKind.OVERLAP, str(log), left_at or 0))
+            log = str(self._files_of(base_offset).log)
+            _report(on_gap, Gap(following, reached, GapKind.OVERLAP, log, left_at or 0))
             return
         error = None if left_at is None else self._hiding(left_at)
         if error is not None:
@@ -476,9 +476,9 @@ class GapWatch:
 
     def overlaps(self, base_offset: int, known: Sequence[Overlap] | None = None) -> list[Gap]:
         """Return the offsets that overlapping entries of a segment hide; without known ones, walk over its headers."""
-        files, found = self.listing.segments[self.listing.base_offsets.index(base_offset)], list[Gap]()
+        found: list[Gap] = []
         if known is None:
-            with LogSegment(files, storage=self.listing.storage) as segment:
+            with LogSegment(self._files_of(base_offset), storage=self.listing.storage) as segment:
                 has_none = walked_next_offset(segment.source, segment.allowed) is not None
                 known = () if has_none else segment.entries.overlaps
         for position, first, end in known:
@@ -501,9 +501,12 @@ class GapWatch:
                 return error if error.requirements == ("SEG-LOG-004",) else None
         return None
 
+    def _files_of(self, base_offset: int) -> SegmentFiles:
+        return self.listing.segments[self.listing.base_offsets.index(base_offset)]
+
     def _end_of(self, base_offset: int, reached: int) -> SegmentEnd:
         """Return where a segment ends, or where damage hides its end."""
-        files = self.listing.segments[self.listing.base_offsets.index(base_offset)]
+        files = self._files_of(base_offset)
         with LogSegment(files, storage=self.listing.storage) as segment:
             tail, next_offset = segment.tail, max(reached, segment.next_offset)
             if tail is None:

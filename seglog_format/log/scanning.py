@@ -12,7 +12,7 @@ from seglog_format.codec.decode import decompressed_bytes
 from seglog_format.engine import columnar
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.entry_table import in_order, is_sparse
+from seglog_format.log.entry_table import in_order, is_sparse, overlap_of
 from seglog_format.log.reading import Borders, delivered
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, Tail
 from seglog_format.scan_statistics import ScanStatistics
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from seglog_format.engine.choice import Choice
     from seglog_format.engine.columnar import Request, Start
+    from seglog_format.log.entry_table import Overlap
     from seglog_format.log.gaps import AtBorder, OnGap
     from seglog_format.log.reading import Isolation, LogReader
     from seglog_format.log.segment import LogSegment
@@ -40,12 +41,16 @@ if TYPE_CHECKING:
 
 
 class FallbackEntry(NamedTuple):
-    """An entry that the fallback decoder decoded: header, records to deliver, end position and last offset."""
+    """An entry that the fallback decoder decoded: header, records to deliver, end position and last offset.
+
+    If it begins below the end of the entry before it, that is its overlap; else None.
+    """
 
     header: BatchHeader
     records: Sequence[Record | Message]
     end: int
     last_offset: int
+    overlap: Overlap | None = None
 
 
 class SegmentSource(NamedTuple):
@@ -105,7 +110,7 @@ class SegmentSource(NamedTuple):
             return FallbackEntry(frame.header, (), frame.end, self.to_offset - 1)
         batch = segment.decode(frame)
         records = tuple(delivered(batch, floor, self.to_offset, self.transactions))
-        return FallbackEntry(frame.header, records, frame.end, batch.last_offset)
+        return FallbackEntry(frame.header, records, frame.end, batch.last_offset, overlap_of(frame, previous + 1))
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
         """Return the decompressed bytes of the entry at a position; None if it is damaged or exceeds the limit."""

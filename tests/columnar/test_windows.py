@@ -78,7 +78,7 @@ def test_authentic_logs_read_the_same_and_without_the_reference(name: str, monke
 
 
 @pytest.mark.filterwarnings(
-    "ignore:.*(nothing readable|overlapping entries):seglog_format.errors.MissingOffsetsWarning"
+    "ignore:.*nothing readable:seglog_format.errors.MissingOffsetsWarning"
 )  # segments are damaged
 @pytest.mark.parametrize("seed", range(16))
 @pytest.mark.parametrize("is_damaged", [False, True], ids=["whole", "damaged"])

@@ -191,7 +191,7 @@ class FilteredEntries:
 
     def reached_before(self, number: int) -> tuple[int, int]:
         """Return the end of the entry before one that is not the first, and the offset after its last."""
-        end = self.end if number == self.entry_count else int(self._column("position")[number])
+        end = self.end if number == self.entry_count else int(self.positions[number])
         return end, int(self._column("last_offset")[number - 1]) + 1
 
     def usual_count(self, last: int) -> int:

@@ -57,8 +57,7 @@ def found_in(
     """Yield the wanted records of a log file as the lines that `lines_of` makes.
 
     Between them are an error for each part that cannot be read, an overlap before each batch that has one, and the next
-    offset after each batch. Control records
-    are left out; records of aborted transactions are not.
+    offset after each batch. Control records are left out; records of aborted transactions are not.
 
     Args:
         source: a log file.

@@ -406,7 +406,7 @@ class GapWatch:
     def at_border(
         self, on_gap: OnGap, base_offset: int, reached: int, following: int | None, left_at: int | None = None
     ) -> None:
-        """Report offsets that are missing after a segment.
+        """Report offsets that are missing after a segment, or that an overlapping entry of it hides.
 
         Args:
             on_gap: called with the gap.

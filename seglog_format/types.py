@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.plan import Circumstances, RecoveryPlan
     from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.recovery.salvage_scan import DamagedRange
-    from seglog_format.recovery.segment_scan import Cut, Remark
-    from seglog_format.recovery.segment_split import Part, Split
+    from seglog_format.recovery.segment_scan import Cut, Part, Remark, Split
     from seglog_format.recovery.truncation import PreparedTruncation, TruncationPlan
     from seglog_format.requirements import BrokerMark, Requirement
     from seglog_format.scan_statistics import FallbackCause, ScanStatistics
@@ -288,8 +287,7 @@ _LAZY: Final = LazyNames(
         "recovery.plan": ("Circumstances", "RecoveryPlan"),
         "recovery.salvage_placement": ("SalvagedSegment",),
         "recovery.salvage_scan": ("DamagedRange",),
-        "recovery.segment_scan": ("Cut", "Remark"),
-        "recovery.segment_split": ("Part", "Split"),
+        "recovery.segment_scan": ("Cut", "Part", "Remark", "Split"),
         "recovery.truncation": ("PreparedTruncation", "TruncationPlan"),
         "requirements": ("BrokerMark", "Requirement"),
         "scan_statistics": ("FallbackCause", "ScanStatistics"),

@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import google_crc32c
 import pytest
-from helpers.support import FIXTURES, REPOSITORY, bundled, bundled_expected, handbook, handbook_lookups, vector
-from hypothesis import given
-from hypothesis import strategies as st
-
-from seglog_format.errors import FormatError, TruncatedError, UsageError
-from seglog_format.handbook import (
+from helpers.handbook_dialect import (
     DIALECTS,
     HandbookAnswer,
     HandbookFile,
@@ -42,6 +37,11 @@ from seglog_format.handbook import (
     read_as_article_d,
     read_as_article_e,
 )
+from helpers.support import FIXTURES, REPOSITORY, bundled, bundled_expected, handbook, handbook_lookups, vector
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seglog_format.errors import FormatError, TruncatedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

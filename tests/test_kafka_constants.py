@@ -39,7 +39,7 @@ from seglog_format.codec import (
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import FormatError
 from seglog_format.schema import coordinator_records, fixed_fields, metadata_records
-from seglog_format.serve import committed, groups
+from seglog_format.serve import groups, kept_offsets
 from seglog_format.state import config, index_build, producer_state
 from seglog_format.tier.segments import PartitionDeleteState, SegmentState
 from seglog_format.writing import log_writer
@@ -419,7 +419,7 @@ NUMBERS: Final[Mapping[str, object]] = {
     "transaction.state.log.num.partitions": new_image.DEFAULT_COUNT,
     "share.coordinator.state.topic.num.partitions": new_image.DEFAULT_COUNT,
     "index.interval.bytes": index_build.INDEX_INTERVAL_BYTES,
-    "offset.metadata.max.bytes": committed.MAX_METADATA_SIZE,
+    "offset.metadata.max.bytes": kept_offsets.MAX_METADATA_SIZE,
     "group.max.session.timeout.ms": int(groups.MAX_SESSION_SECONDS * 1000),
     "log.flush.offset.checkpoint.interval.ms": log_writer.CHECKPOINT_INTERVAL_MS,
     "log.retention.check.interval.ms": log_writer.RETENTION_INTERVAL_MS,

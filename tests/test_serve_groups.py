@@ -9,8 +9,8 @@ from helpers.serving import Served, serving
 from helpers.support import bundled
 from kio.schema.errors import ErrorCode
 
-from seglog_format.serve.committed import Committed
 from seglog_format.serve.groups import Coordinator, Joining
+from seglog_format.serve.kept_offsets import Committed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

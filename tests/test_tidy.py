@@ -291,7 +291,6 @@ def test_a_long_list_and_an_entry_that_nobody_needs_are_noticed(package: Path) -
 def test_what_only_tests_reach_is_noticed(package: Path) -> None:
     for name, text in (
         ("seglog_format/log/read.py", "def read(): ...\ndef lonely(): ...\n@checks\ndef told(): ...\nclass Kept: ..."),
-        ("seglog_format/handbook.py", "def as_article_a(): ..."),
         (
             "seglog_format/cli/late.py",
             "NAME = 'seglog_format.log.read.Kept'\nfrom seglog_format.log.read import read",

@@ -27,7 +27,7 @@ from seglog_format.codec.build import new_record, with_offset, with_timestamps
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location, RefusedError, UsageError, WriteError
-from seglog_format.log.broker_lock import is_locked
+from seglog_format.log.directory import is_locked
 from seglog_format.model import INT64_MAX, TimestampType
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.state.producer_state import Origin

@@ -15,8 +15,6 @@ PACKAGE: Final = "seglog_format"
 CALLERS: Final = (PACKAGE, "conformance", "proofs", "tools", "benchmarks")
 """Directories whose code counts as use."""
 CONSTANT: Final = re.compile(r"_?[A-Z][A-Z0-9_]*")
-KEPT: Final = {f"{PACKAGE}/handbook.py": "the dialect of the articles, which no reader of Kafka's format calls"}
-"""Files in which functions may wait for tests, and why."""
 
 
 def functions_are_used(root: Path) -> Iterator[str]:
@@ -28,7 +26,7 @@ def functions_are_used(root: Path) -> Iterator[str]:
     used = set(chain.from_iterable(map(_names, trees.values())))
     for path, tree in trees.items():
         file = path.relative_to(root).as_posix()
-        if file.startswith(f"{PACKAGE}/") and file not in KEPT:
+        if file.startswith(f"{PACKAGE}/"):
             for node in _defined(tree):
                 if node.name not in used:
                     yield f"{file}:{node.lineno}: nothing outside of tests uses {node.name}"

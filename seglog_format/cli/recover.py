@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.losses import Losses, LostOffsets
     from seglog_format.recovery.plan import RecoveryPlan
-    from seglog_format.recovery.segment_scan import Cut, Remark
-    from seglog_format.recovery.segment_split import Split
+    from seglog_format.recovery.segment_scan import Cut, Remark, Split
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.storage.files import FileStep
 

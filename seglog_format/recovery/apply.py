@@ -41,7 +41,7 @@ from seglog_format.recovery.planned_files import (
     recovery_steps,
     unreadable_epochs,
 )
-from seglog_format.recovery.segment_split import Split, split_of, split_steps
+from seglog_format.recovery.segment_scan import Split, split_of, split_steps
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.file_bytes import open_bytes

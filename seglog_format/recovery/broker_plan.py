@@ -18,8 +18,7 @@ from seglog_format.recovery.plan import (
     plan_scans,
     reason_to_scan,
 )
-from seglog_format.recovery.segment_scan import Cut, Remark
-from seglog_format.recovery.segment_split import Split, broker_split_of
+from seglog_format.recovery.segment_scan import Cut, Remark, Split, broker_split_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import AbortedTxn
     from seglog_format.recovery.entry_walk import WalkedEntry
-    from seglog_format.recovery.segment_split import Split
+    from seglog_format.recovery.segment_scan import Split
     from seglog_format.storage.byte_source import ByteSource, Readable
 
 

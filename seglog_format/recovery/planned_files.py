@@ -28,8 +28,7 @@ from seglog_format.names import (
 )
 from seglog_format.recovery.broker_scan import BrokerStopError, Outcome, broker_scan, trusted_end
 from seglog_format.recovery.producer_states import forgets_producers, snapshot_steps
-from seglog_format.recovery.segment_scan import Remark
-from seglog_format.recovery.segment_split import removal_steps
+from seglog_format.recovery.segment_scan import Remark, removal_steps
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 from seglog_format.state.index_build import encode_offset_index, encode_time_index
 from seglog_format.state.leader_epochs import LeaderEpochs

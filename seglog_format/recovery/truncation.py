@@ -25,7 +25,7 @@ from seglog_format.recovery.plan import circumstances_of
 from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.recovery.producer_states import forgets_producers, snapshot_steps
 from seglog_format.recovery.segment_files import encode_transaction_index
-from seglog_format.recovery.segment_split import removal_steps
+from seglog_format.recovery.segment_scan import removal_steps
 from seglog_format.state.index_build import encode_offset_index, encode_time_index
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.state.root_files import opened_for_change

@@ -9,8 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from seglog_format.serve.api_log import requested_partitions
 from seglog_format.serve.calls import UNKNOWN_EPOCH, UNKNOWN_OFFSET, Call, Services, milliseconds
-from seglog_format.serve.committed import Committed
 from seglog_format.serve.groups import Joining
+from seglog_format.serve.kept_offsets import Committed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,8 +18,8 @@ from seglog_format.serve.limits import DEFAULT_LIMITS, Limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seglog_format.serve.committed import Committed
     from seglog_format.serve.delays import Delays
+    from seglog_format.serve.kept_offsets import Committed
 
     Respond: TypeAlias = Callable[[Mapping[str, object]], None]
 

@@ -1,4 +1,4 @@
-"""A table of files: new parts become visible to readers when the manifest is replaced."""
+"""A table of files: the new files of a part become visible to readers at once, when the manifest is replaced."""
 
 from __future__ import annotations
 
@@ -6,26 +6,168 @@ import json
 import re
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
 from seglog_format.errors import UsageError
 from seglog_format.storage.files import TEMPORARY_SUFFIX
 from seglog_format.storage.output_directory import unhidden
-from seglog_format.tables.file_part import FilePart
-from seglog_format.tables.formats import schema_data, schema_of
+from seglog_format.tables.formats import TEXT_FORMATS, schema_data, schema_of
 from seglog_format.tables.progress import progress_of_json
-from seglog_format.tables.rows import table_schema, with_path_columns
+from seglog_format.tables.rows import by_day, table_schema, with_partition, with_path_columns
 from seglog_format.tables.settings import other_type
 from seglog_format.values.decoder import stored_form, type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from seglog_format.storage.output_directory import Output
+    import pyarrow as pa
+
+    from seglog_format.storage.output_directory import Output, OutputFile
     from seglog_format.tables.progress import Progress, TopicPartition
     from seglog_format.tables.settings import TableSettings
     from seglog_format.values.decoder import Form
+
+MAX_OPEN_DAYS: Final = 16
+"""Maximum open files of a part: each uses memory."""
+
+
+class NewFiles(Protocol):
+    """A location to which files are added."""
+
+    def create(self, name: str) -> OutputFile:
+        """Begin a new file."""
+
+
+class RowFile(Protocol):
+    """A file of rows, open for writing."""
+
+    @property
+    def size(self) -> int:
+        """Approximate number of bytes so far."""
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows.
+
+        Raises:
+            WriteError: writing failed.
+        """
+
+    def close(self) -> None:
+        """Complete the file, for example with a footer."""
+
+    def abandon(self) -> None:
+        """Stop writing, and release all resources."""
+
+
+def begun_file(settings: TableSettings, file: OutputFile, schema: pa.Schema) -> RowFile:
+    """Begin a file in the format of a table."""
+    if settings.format == "arrow":
+        from seglog_format.tables.sink import ArrowFile  # noqa: PLC0415 - of the formats, one is used
+
+        return ArrowFile(file, schema)
+    if settings.format in TEXT_FORMATS:
+        from seglog_format.tables.sink import CsvFile, JsonFile  # noqa: PLC0415 - as above
+
+        return (CsvFile if settings.format == "csv" else JsonFile)(file, settings.bytes_as)
+    from seglog_format.tables.sink import ParquetFile  # noqa: PLC0415 - as above
+
+    return ParquetFile(file, schema)
+
+
+class _Open(NamedTuple):
+    name: str
+    file: OutputFile
+    writer: RowFile
+
+
+class FilePart:
+    """Files with the rows of a range of offsets of one partition: one file, or one for each day."""
+
+    def __init__(
+        self,
+        output: NewFiles,
+        settings: TableSettings,
+        key: TopicPartition,
+        name_of: Callable[[str | None], str],
+        commit: Callable[[Sequence[str], Progress], None],
+    ) -> None:
+        """Begin without files.
+
+        Args:
+            output: location of the files.
+            settings: of the table.
+            key: partition of the rows.
+            name_of: returns the name of the file for a day; its argument is None if days have no files of their own.
+            commit: commits published files, together with the progress.
+        """
+        self._output = output
+        self._settings = settings
+        self._key = key
+        self._name_of = name_of
+        self._commit = commit
+        self._open: dict[str | None, _Open] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return sum(each.writer.size for each in self._open.values())
+
+    @property
+    def is_crowded(self) -> bool:
+        """Return whether the part should be published, because it has many open files."""
+        return len(self._open) >= MAX_OPEN_DAYS
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows.
+
+        Raises:
+            WriteError: writing failed.
+        """
+        full = with_partition(rows, self._settings, *self._key)
+        for day, some in by_day(full) if "day" in self._settings.partition_by else [(None, full)]:
+            chosen = some.select(self._settings.written)
+            self._writer(day, chosen.schema).write(chosen)
+
+    def _writer(self, day: str | None, schema: pa.Schema) -> RowFile:
+        if day not in self._open:
+            name = self._name_of(day)
+            file = self._output.create(name)
+            try:
+                self._open[day] = _Open(name, file, begun_file(self._settings, file, schema))
+            except BaseException:
+                file.discard()
+                raise
+        return self._open[day].writer
+
+    def publish(self, progress: Progress) -> Progress:
+        """Commit the part, together with the progress.
+
+        Args:
+            progress: without the new files, which this method adds.
+
+        Returns:
+            The progress as stored.
+
+        Raises:
+            WriteError: writing failed; the next run writes these rows again.
+        """
+        for each in self._open.values():
+            each.writer.close()
+        size = sum(each.file.size for each in self._open.values())
+        stored = progress.after(file_count=progress.file_count + len(self._open), size=progress.size + size)
+        for each in self._open.values():
+            each.file.publish()
+        self._commit([each.name for each in self._open.values()], stored)
+        self._open = {}
+        return stored
+
+    def discard(self) -> None:
+        """Remove the files that were not published."""
+        for each in self._open.values():
+            each.writer.abandon()
+            each.file.discard()
+        self._open = {}
 
 
 # -- names of the files of a table: directories of its partitioning, as Hive names them, and the first offset ----------

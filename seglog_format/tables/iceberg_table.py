@@ -16,7 +16,7 @@ from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from seglog_format.errors import SeglogError, UsageError, WriteError, write_errors
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.output_directory import COPY_SIZE, OutputDirectory, StoredOutput, unhidden
-from seglog_format.tables.file_part import FilePart
+from seglog_format.tables.file_table import FilePart
 from seglog_format.tables.formats import INTERNAL
 from seglog_format.tables.progress import Progress, progress_of_json
 from seglog_format.tables.rows import digest_of_last, last_epoch, last_offset, table_schema

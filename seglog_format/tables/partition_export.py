@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from seglog_format.log.gaps import Gap, OnGap
     from seglog_format.log.partition import Partition
     from seglog_format.scan_statistics import ScanStatistics
-    from seglog_format.tables.file_part import FilePart
+    from seglog_format.tables.file_table import FilePart
     from seglog_format.tables.progress import SegmentSize, TopicPartition
     from seglog_format.tables.settings import TableSettings
     from seglog_format.values.schemas import Schemas

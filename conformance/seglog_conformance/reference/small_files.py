@@ -17,7 +17,7 @@ from seglog_format.codec.checkpoints import (
     decode_quorum_state,
 )
 from seglog_format.errors import FormatError, Location, SeglogError
-from seglog_format.lines.side_files import (
+from seglog_format.lines.logs import (
     offset_index_lines,
     producer_snapshot_lines,
     time_index_lines,

@@ -2,7 +2,7 @@
 
 This is not Kafka's format. The articles, called A to E in appendix A, differ from the bytes and from each other; here
 their tables and their arithmetic are executable, so the answers can be compared with Kafka's (chapter
-90). Nothing else in the package reads files with it, and it uses nothing of the package but errors.
+90). It uses nothing of the package but errors.
 """
 
 from __future__ import annotations

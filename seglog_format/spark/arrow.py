@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -185,23 +185,11 @@ class SparkColumns:
 
     def _same(self, piece: Piece) -> dict[str, object]:
         """Return the columns that are constant over a piece."""
-        return {
-            "topic": piece.topic,
-            "partition": piece.partition,
-            "file": piece.log,
-            "topicId": piece.topic_id,
-        }
+        return {"topic": piece.topic, "partition": piece.partition, "file": piece.log, "topicId": piece.topic_id}
 
     def of_damage(self, damage: Damage, piece: Piece) -> pa.RecordBatch:
         """Return a row that describes damage and has no record."""
-        damage_row = {
-            "file": damage.file,
-            "position": damage.position,
-            "size": damage.size,
-            "requirement": damage.requirement,
-            "message": damage.message,
-        }
-        row = dict.fromkeys(self.schema.names) | self._same(piece) | {"_corrupt": damage_row}
+        row = dict.fromkeys(self.schema.names) | self._same(piece) | {CORRUPT: asdict(damage)}
         return pa.RecordBatch.from_pylist([row], self.schema)
 
 

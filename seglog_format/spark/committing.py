@@ -7,6 +7,7 @@ epochs, so they are set in place; to set them again changes nothing.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import stat
 import struct
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
     from seglog_format.spark.staging import Staged
 
+LOGGER: Final = logging.getLogger(__name__)
+
 BASE_OFFSET: Final = struct.Struct(">q")
 LEADER_EPOCH: Final = struct.Struct(">i")
 EPOCH_POSITION: Final = 12
@@ -63,8 +66,8 @@ def commit(root: Path, job: str, staged: Sequence[Staged], *, keeps_offsets: boo
         The number of new segments.
 
     Raises:
-        UsageError: a broker or another writer holds the directory, a name is not valid for a partition, or the log has
-            these offsets already. Nothing has changed.
+        UsageError: a broker or another writer holds the directory, a name is not valid for a partition, the log has
+            these offsets already, or a staged file is gone. Nothing has changed.
     """
     root.mkdir(parents=True, exist_ok=True)
     with closing(DirectoryLock(root)):
@@ -73,13 +76,21 @@ def commit(root: Path, job: str, staged: Sequence[Staged], *, keeps_offsets: boo
         replace_file(LOCAL_FILES, manifest_path(root, job), manifest.encoded())
         _apply(root, manifest)
         _remove_manifest(root, job)
+    if (root / STAGING).exists():
+        LOGGER.warning(
+            "seglog: %s has files of other writes, and no broker starts from %s with them: if none of these writes is"
+            " running, seglog_format.spark.finish_commits removes them",
+            *(root / STAGING, root),
+        )
     with suppress(PermissionError):  # without permission to read it, this user has not made the directory
         LOCAL_FILES.fsync_directory(root.parent)
     return len(staged)
 
 
 def finish_commits(path: str | os.PathLike[str]) -> int:
-    """Finish the writes whose driver died during the commit.
+    """Finish the writes whose driver died during the commit, and remove the files of those that had not come to it.
+
+    A write that is still running then fails, and changes nothing.
 
     Args:
         path: of a log directory.
@@ -92,7 +103,9 @@ def finish_commits(path: str | os.PathLike[str]) -> int:
     """
     root = Path(path)
     with closing(DirectoryLock(root)):
-        return _finish_all(root)
+        finished = _finish_all(root)
+        shutil.rmtree(root / STAGING, ignore_errors=True)
+        return finished
 
 
 def abort(root: Path, job: str) -> None:
@@ -139,6 +152,9 @@ def _placed(root: Path, staged: Iterable[Staged], keeps_offsets: bool) -> Iterat
             msg = f"seglog: {directory.name}: offset {last} is above {GREATEST_OFFSET} (SEG-LOG-013)"
             raise UsageError(msg)
         _require_free(directory / segment_file_name(base, FileKind.LOG))
+        if not Path(each.path).is_file():
+            msg = f"seglog: {each.path} is gone: finish_commits, or someone, removed the files of a running write"
+            raise UsageError(msg)
         ends[directory] = last + 1
         file = Path(each.path).relative_to(root).as_posix()
         yield Placement(directory.name, file, base, keeps_offsets)

@@ -13,7 +13,7 @@ from seglog_format.spark.columns import projection
 from seglog_format.spark.writing import prepared
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -133,20 +133,16 @@ def diff(spark: SparkSession, left: Sequence[str], right: Sequence[str], **optio
     Returns:
         Columns ``topic``, ``partition``, ``offset`` and ``difference``: ``left``, ``right`` or ``content``.
     """
-    sides = [_hashed(read(spark, paths, "records", *CONTENT, **options), name) for paths, name in _named(left, right)]
-    joined = sides[0].join(sides[1], RECORD_ID, "full")
+    joined = _hashed(spark, left, "left", options).join(_hashed(spark, right, "right", options), RECORD_ID, "full")
     difference = "case when left is null then 'right' when right is null then 'left' else 'content' end as difference"
     return joined.where("not left <=> right").selectExpr(*RECORD_ID, difference).orderBy(*RECORD_ID)
 
 
-def _named(left: Sequence[str], right: Sequence[str]) -> tuple[tuple[Sequence[str], str], ...]:
-    return (left, "left"), (right, "right")
-
-
-def _hashed(frame: DataFrame, name: str) -> DataFrame:
+def _hashed(spark: SparkSession, paths: Sequence[str], name: str, options: Mapping[str, str]) -> DataFrame:
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     rest = [column for column in CONTENT if column not in RECORD_ID]
+    frame = read(spark, paths, "records", *CONTENT, **options)
     return frame.select(*RECORD_ID, sql.xxhash64(*rest).alias(name))
 
 

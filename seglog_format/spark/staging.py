@@ -150,7 +150,7 @@ class Stager:
     """Writes the rows of one attempt of one task into a directory of its own.
 
     Args:
-        directory: of the attempt; created at first use.
+        directory: of the attempt; created for the first row, and not again after a commit has removed it.
         options: of the write.
         task: its number.
     """
@@ -175,6 +175,8 @@ class Stager:
         """
         if not len(batch):
             return
+        if not (self._size or self._file_count):
+            self._directory.mkdir(parents=True, exist_ok=True)
         self._rows.append(_placed(batch, self._options, self._spreader))
         self._size += batch.nbytes
         if self._size >= BUFFER_SIZE:
@@ -226,7 +228,6 @@ class Stager:
             _append(of, data[written:])
 
     def _begin(self, of: _Open, first: int) -> None:
-        self._directory.mkdir(parents=True, exist_ok=True)
         of.path, of.size, of.first = self._directory / f"{self._file_count}.batches", 0, first
         of.path.touch(exist_ok=False)
         self._file_count += 1

@@ -167,7 +167,7 @@ class TableSettings:
             if _lasting(was) != _lasting(value):
                 msg = (
                     f"{address}: this table was begun with {name} {_text(name, was)}, not {_text(name, value)}:"
-                    " give the same, or another directory"
+                    " give the same, since each run adds only what is new, or another directory"
                 )
                 raise UsageError(msg)
         return now

@@ -229,7 +229,7 @@ def test_what_spark_imports_in_every_program_is_light_and_never_fails() -> None:
     assert alone.stdout == "False\n"
 
 
-PAGES = ("query-with-spark.md", "keep-the-latest-state-with-spark.md")
+PAGES = ("query-with-spark.md", "keep-the-latest-state-with-spark.md", "export-to-iceberg.md")
 
 
 def test_the_pages_are_what_happens(spark: SparkSession, started_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:

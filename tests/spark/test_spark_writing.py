@@ -289,6 +289,31 @@ def test_the_next_write_finishes_the_one_before(tmp_path: Path, monkeypatch: pyt
     assert [offset for _, offset, _ in values(tmp_path)] == list(range(25))
 
 
+def test_files_of_a_driver_that_died_before_its_commit_are_told_and_removed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka takes no other directories beside its partitions."""
+    lost = staged(tmp_path, "lost", "0", batch("orders", 0, range(5)))
+    assert not caplog.messages
+    committed(tmp_path, "j", staged(tmp_path, "j", "0", batch("orders", 0, range(20))))
+    assert "finish_commits removes them" in caplog.text
+    assert any("SEG-LDR-001" in each.requirement for each in verify(tmp_path))
+    assert finish_commits(tmp_path) == 0
+    assert not list(tmp_path.glob("_*"))
+    with pytest.raises(UsageError, match=r"batches is gone: finish_commits"):
+        committed(tmp_path, "lost", lost)
+    assert (len(values(tmp_path)), problems(tmp_path)) == (20, [])
+
+
+def test_an_attempt_that_outlives_the_commit_leaves_nothing(tmp_path: Path) -> None:
+    slow = Stager(tmp_path / STAGING / "j" / "task_0_1", WriteOptions(tmp_path))
+    slow.add(batch("orders", 0, range(20)))
+    committed(tmp_path, "j", staged(tmp_path, "j", "0_2", batch("orders", 0, range(20))))
+    with pytest.raises(FileNotFoundError):
+        slow.finish()
+    assert not list(tmp_path.glob("_*"))
+
+
 def test_a_directory_in_use_is_left_alone(tmp_path: Path) -> None:
     files = staged(tmp_path, "j", "0", batch("orders", 0, range(20)))
     lock = DirectoryLock(tmp_path)

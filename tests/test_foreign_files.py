@@ -132,6 +132,17 @@ def test_text_of_a_known_name_is_read(name: str, tmp_path: Path, capsys: pytest.
     assert not capsys.readouterr().err
 
 
+def test_a_refused_directory_with_renamed_logs_says_how_to_read_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "orders-0" / f"{NAMED}.log.bak"
+    path.parent.mkdir()
+    path.write_bytes(entry(0))
+    assert run(["doctor", str(path.parent)]) == USAGE
+    step = capsys.readouterr().err.partition("one that holds a log: ")[2]
+    assert run(shlex.split(step)[1:]) == DONE
+
+
 def given(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
 

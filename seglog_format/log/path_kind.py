@@ -449,6 +449,9 @@ def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) ->
     foreign = next(filter(None, found), None)
     if foreign is not None:
         return f"{shown}: no file of this format, but {foreign}"
+    logs = (directory / name for name in sorted(entries.files)[:MAX_LOOKED_AT] if storage is LOCAL)
+    if log := next((path for path in logs if unnamed_base_offset(path) is not None), None):
+        return f"{shown}: no file with a name of this format, but one that holds a log: seglog ls {_quoted(str(log))}"
     nested = list(islice(_nested(directory, entries, storage), MAX_LOOKED_AT))
     hint = ""
     if nested:

@@ -482,6 +482,7 @@ OPTIONS: Final = (
     "--json -j",
     "--regex -e -E --regexp",
     "--count -c",
+    "--port --listen --bind --bind-address --listeners --bootstrap-server --bootstrap-servers",
     "--topic -t",
     "--partition -p",
     "--key -k",

@@ -74,6 +74,11 @@ def test_an_unknown_line_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> N
     assert "no known line of a broker's log 'Something that no broker says'; seglog doctor PATH" in error
 
 
+def test_an_unknown_line_is_answered_with_those_that_share_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "Found invalid offsets"]) == USAGE
+    assert "is it 'Found invalid messages in log segment' or " in capsys.readouterr().err
+
+
 def test_the_page_is_what_the_table_says() -> None:
     ((path, text),) = broker_lines_page.pages().items()
     assert (REPOSITORY / path).read_text("utf-8") == text, "make docs writes it anew"

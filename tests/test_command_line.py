@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -108,6 +109,7 @@ def as_in_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copytree(groups, tmp_path / "copied")
     for name in (first, "before.log", "after.log"):
         copyfile(partition / first, tmp_path / name)
+    (tmp_path / f"{first}.gz").write_bytes(gzip.compress((partition / first).read_bytes()))
     copyfile(FIXTURES / "recipes" / "codecs.toml", tmp_path / "recipe.toml")
     (tmp_path / "server.properties").write_text("log.retention.hours=12\n")
     monkeypatch.chdir(tmp_path)

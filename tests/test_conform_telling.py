@@ -52,6 +52,12 @@ def changed(position: int, to: str = "01") -> str:
     ("other", "text"),
     [
         (changed(57), "data from byte 57 of 87 (records_count): expected 3 (00000003), found 16777219 (01000003)"),
+        (changed(17), "data from byte 17 of 87 (crc): expected 708946313 (2a41a989), found 21080457 (0141a989)"),
+        (changed(17)[:130] + "00" + changed(17)[132:], "data from byte 65 of 87 (key): expected 01, found 00"),
+        (
+            changed(11)[:36] + "00" + changed(11)[38:],
+            "data from byte 11 of 87 (batch_length): expected 75 (0000004b), found 1 (00000001)",
+        ),
         (changed(65, "00"), "data from byte 65 of 87 (key): expected 01, found 00"),
         (DATA + "00", "data from byte 87 of 87 (tail): expected the end, found 00"),
         (DATA[:-4], "data from byte 85 of 87 (value): expected 76, found the end"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shlex
 import shutil
+import subprocess
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import takewhile
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
+import zstandard
 from helpers.damage import damaged_cases
 from helpers.made_partitions import checkpoint, control, entry, make, transactional
 from helpers.remote_records import append, started, updated
@@ -237,7 +240,7 @@ def overlapping(root: Path) -> Path:
     return make(root, {"0.log": b"".join(map(entry, range(12))), "9.log": b""})
 
 
-STRAY: Final = f"orders-0.{32 * 'a'}-stray"
+STRAY, FUTURE = (f"orders-0.{32 * 'a'}-{state}" for state in ("stray", "future"))
 
 
 def set_aside(root: Path) -> Path:
@@ -246,13 +249,41 @@ def set_aside(root: Path) -> Path:
     return directory.parent
 
 
+def half_moved(root: Path) -> Path:
+    directory = make(root, {"0.log": entry(0, 5)}, clean=True)
+    directory.rename(directory.with_name(FUTURE))
+    return directory.parent
+
+
+def formatted(root: Path, name: str) -> Path:
+    """Make a log directory with `bootstrap.checkpoint`, which only KRaft has, and an empty file."""
+    path = make(root, {"0.log": entry(0, 5)}, clean=True).parent
+    for each in ("bootstrap.checkpoint", name):
+        (path / each).touch()
+    return path
+
+
+def without_properties(root: Path) -> Path:
+    return formatted(root, ".lock")
+
+
+def with_empty_properties(root: Path) -> Path:
+    return formatted(root, "meta.properties")
+
+
 SAID: Final[dict[Callable[[Path], Path], Said]] = {
     misnamed: Said("no start", "SEG-LDR-001", "a starting broker", "found lost+found", "cluster", "lost+found"),
     without_snapshot: Said(
         "no start", "SEG-PDR-029", "a starting broker", "a metadata snapshot", "cluster", "__cluster_metadata-0"
     ),
     of_the_wrong_partition: Said(
-        "no start", "SEG-LOG-009", "a starting broker", "no broker starts", "recover", f"{8:020}.log"
+        "no start", "SEG-LOG-009", "a starting broker", "no broker starts", "salvage", f"{8:020}.log"
+    ),
+    without_properties: Said(
+        "no start", "SEG-LDR-005", "a starting broker", "it has no meta.properties", "resurrect", "meta.properties"
+    ),
+    with_empty_properties: Said(
+        "no start", "SEG-LDR-005", "a starting broker", "an id in KRaft, found none", "cluster", "meta.properties"
     ),
     without_id: Said("loss", "SEG-LDR-008", "a consumer", "to -stray", "cluster", "plain-0"),
     of_another_topic: Said(
@@ -261,6 +292,7 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     of_another_number: Said(
         "loss", "SEG-CKP-009", "a follower", "has no partition 217", "--history plain", "partition.metadata"
     ),
+    half_moved: Said("loss", "SEG-PDR-003", "a consumer", "may end before it", "salvage", FUTURE),
     set_aside: Said("loss", "SEG-PDR-003", "a consumer", "no broker serves this copy", "salvage", STRAY),
     damaged_tail: Said("loss", "SEG-BAT-003", "a consumer", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
     short: Said("loss", "SEG-CKP-012", "a consumer", "4 offsets are missing, 5 to 8", "ls", f"{0:020}.log"),
@@ -303,6 +335,46 @@ def test_each_kind_of_statement(
     assert one["next"] in text
     monkeypatch.chdir(path)
     assert [each["what"] for each in said(capsys, ".", status=FINDINGS)] == [each["what"] for each in found]
+
+
+SPARES: Final[dict[str, Callable[[bytes], bytes]]] = {
+    ".log.bak": bytes,
+    ".log~": bytes,
+    ".log.1": bytes,
+    ".log (copy)": bytes,
+    ".LOG": bytes,
+    ".log.part": bytes,
+    ".log.deleted": bytes,
+    ".log.cleaned": bytes,
+    ".log.gz": gzip.compress,
+    ".log.zst": zstandard.compress,
+    "'s copy of a log": bytes,
+}
+"""What is behind the offset in the name of a file that was a log, and what was done to its bytes."""
+
+
+@each_of("ending", SPARES)
+def test_a_log_under_another_name_is_brought_back_by_the_next_step(
+    ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = {".log.gz": "gzip", ".log.zst": "zstd"}.get(ending)
+    if program is not None and shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    logs = {first: entry(first, 5) for first in (0, 5, 10, 15)}
+    for number, moved in enumerate(((10,), (5, 10), (5, 10, 15))):
+        directory = make(tmp_path / f"a b{number}", {f"{first}.log": log for first, log in logs.items()}, clean=True)
+        checkpoint(directory, "replication-offset-checkpoint", 20)
+        for first in moved:
+            log = directory / f"{first:020}.log"
+            log.with_name(f"{first:020}{ending}").write_bytes(SPARES[ending](log.read_bytes()))
+            log.unlink()
+        (directory / "notes.txt").write_bytes(b"no log")
+        (one,) = (each for each in said(capsys, directory, status=FINDINGS) if each["kind"] == "loss")
+        assert f"{moved[0]:020}{ending} holds a log of these offsets" in one["what"]
+        subprocess.run(one["next"], shell=True, check=True)  # noqa: S602 - as a user would
+        assert said(capsys, directory, status=DONE) == []
+        assert {first: (directory / f"{first:020}.log").read_bytes() for first in logs} == logs
+        assert all((directory / f"{first:020}{ending}").is_file() for first in moved)
 
 
 def out_of_order(root: Path) -> Path:

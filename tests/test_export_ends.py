@@ -10,10 +10,12 @@ import pytest
 from helpers.batches import batch, record
 from helpers.exported import make_log, offsets_of
 from helpers.support import bundled, bundled_expected
+from helpers.walking import each_of
 
 from seglog_format import export
 from seglog_format.cli import export as command
-from seglog_format.cli.main import run
+from seglog_format.cli.main import DONE, USAGE, run
+from seglog_format.tables.formats import FORMATS
 from seglog_format.tables.progress import OpenTransaction
 
 if TYPE_CHECKING:
@@ -28,6 +30,20 @@ def open_in(version: str) -> tuple[int, int]:
     open_ones = [each for each in snapshot["producers"] if each["currentTxnFirstOffset"] not in {None, -1}]
     (found,) = open_ones
     return found["producerId"], found["currentTxnFirstOffset"]
+
+
+@each_of("ending", [each for each in FORMATS if each != "parquet"])
+def test_a_table_is_not_named_after_another_format(
+    ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / f"out.{ending}"
+    assert run(["export", str(bundled("4.4.0/txn")), "--to", str(table)]) == USAGE
+    assert f"would hold parquet; add --format {ending}" in capsys.readouterr().err
+    assert not table.exists()
+    if ending != "iceberg":
+        assert (
+            run(["export", str(bundled("4.4.0/txn")), "--to", str(table), "--format", ending, "--bytes", "hex"]) == DONE
+        )
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -6,31 +6,33 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import click
 import pytest
+import zstandard
 from helpers.made_partitions import entry
 from helpers.support import vector
 from helpers.walking import each_of
 
-from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, USAGE, run
+from seglog_format.cli.main import COMMANDS, DONE, FINDINGS, UNREADABLE, USAGE, run, seglog
+from seglog_format.cli.options import PATH_OR_INPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 LOG = vector("V-06")
 NAMED = "0" * 20
 FOREIGN = {
     f"{NAMED}.kafka": (bytes(10), "Kafka 0.7"),
-    f"{NAMED}.log.gz": (gzip.compress(LOG), "compressed with gzip"),
     f"{NAMED}.log.bz2": (bz2.compress(LOG), "compressed with bzip2"),
     f"{NAMED}.log.xz": (lzma.compress(LOG), "compressed with xz"),
-    f"{NAMED}.log.zst": (bytes.fromhex("28b52ffd") + bytes(20), "compressed with zstd"),
     f"{NAMED}.log.lz4": (bytes.fromhex("04224d18") + bytes(20), "compressed with lz4"),
     "segments.tgz": (gzip.compress(LOG), "compressed with gzip: unpack it first: tar -xf"),
     "segments.tar": (b"orders-0/" + bytes(503), "an archive: unpack it first: tar -xf"),
@@ -130,6 +132,17 @@ def test_text_of_a_known_name_is_read(name: str, tmp_path: Path, capsys: pytest.
     assert not capsys.readouterr().err
 
 
+def test_a_refused_directory_with_renamed_logs_says_how_to_read_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "orders-0" / f"{NAMED}.log.bak"
+    path.parent.mkdir()
+    path.write_bytes(entry(0))
+    assert run(["doctor", str(path.parent)]) == USAGE
+    step = capsys.readouterr().err.partition("one that holds a log: ")[2]
+    assert run(shlex.split(step)[1:]) == DONE
+
+
 def given(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
 
@@ -145,9 +158,9 @@ def test_standard_input_is_read_as_a_log(
     for command, arguments in INPUTS.items():
         given(monkeypatch, log)
         assert run([command, *arguments]) == DONE
-        shown = capsys.readouterr().out
-        assert "seglog-" not in shown
-        assert "no problems found" in shown or shown.startswith("-")
+        text = capsys.readouterr().out
+        assert "seglog-" not in text
+        assert "no problems found" in text or text.startswith("-")
         given(monkeypatch, log[:-1] + b"?")
         assert run([command, "--json", *arguments]) == (UNREADABLE if command == "find" else FINDINGS)
         shown = capsys.readouterr()
@@ -156,19 +169,126 @@ def test_standard_input_is_read_as_a_log(
         given(monkeypatch, b"")
         assert run([command, *arguments]) == USAGE
         assert capsys.readouterr().err == "seglog: -: standard input is empty\n"
-        given(monkeypatch, gzip.compress(log))
+        given(monkeypatch, bz2.compress(log))
         assert run([command, *arguments]) != DONE
         if command != "find":
-            assert "compressed with gzip: unpack it first: gzip -dc | seglog dump -" in capsys.readouterr().err
+            assert "compressed with bzip2: unpack it first: bzip2 -dc | seglog dump -" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
 def test_packed_standard_input_is_named_by_inspect_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given(monkeypatch, gzip.compress(LOG))
+    given(monkeypatch, bz2.compress(LOG))
     assert run(["inspect", "-"]) == USAGE
-    assert "-: compressed with gzip: unpack it first: gzip -dc | seglog dump -" in capsys.readouterr().err
+    assert "-: compressed with bzip2: unpack it first: bzip2 -dc | seglog dump -" in capsys.readouterr().err
+
+
+FILE_READERS = {
+    "diff": ("{}", "{}"),
+    "dump": ("{}",),
+    "find": ("v", "{}"),
+    "index": ("{}",),
+    "inspect": ("{}",),
+    "lookup": ("{}", "426"),
+    "ls": ("{}",),
+    "recover": ("{}",),
+    "verify": ("{}",),
+}
+"""Commands that take the file of a log."""
+OF_HEADERS = {"index", "inspect", "lookup", "ls"}
+"""Those that read the headers of entries, or one entry only."""
+UNPACKED = {".gz": gzip.compress, ".zst": zstandard.ZstdCompressor(write_checksum=True).compress}
+
+
+def test_every_command_that_takes_a_file_is_listed() -> None:
+    context = click.Context(seglog)
+    commands = {name: seglog.get_command(context, name) for name in FILE_READERS}
+    assert all(each is not None for each in commands.values())
+    read = {name for name in COMMANDS if _reads_input(seglog.get_command(context, name))}
+    assert read | {"inspect"} == set(FILE_READERS)
+
+
+def _reads_input(command: click.Command | None) -> bool:
+    return command is not None and any(each.type is PATH_OR_INPUT for each in command.params)
+
+
+@each_of("command", FILE_READERS)
+def test_every_command_that_takes_a_file_reads_a_packed_one_and_standard_input(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    log, kept = entry(426) + entry(427), tmp_path / "orders-0"
+    kept.mkdir()
+    name = f"{426:020}.log"
+    path = kept / name
+    path.write_bytes(log)
+    arguments = FILE_READERS[command]
+    status, plain = _ran(command, path, arguments, capsys)
+    assert status == DONE
+    for ending, pack in UNPACKED.items():
+        packed = kept / f"{name}{ending}"
+        packed.write_bytes(pack(log))
+        assert _ran(command, packed, arguments, capsys) == (status, plain)
+        for data in (log, pack(log)) if command != "index" else ():
+            given(monkeypatch, data)
+            assert _ran(command, "-", arguments, capsys)[0] == DONE
+        packed.write_bytes(pack(log[:-1] + b"?"))
+        for options in ((), ("--json",)):
+            assert _ran(command, packed, (*options, *arguments), capsys)[0] != DONE or command in OF_HEADERS
+    assert [each.name for each in tmp_path.iterdir()] == ["orders-0"]
+
+
+def _ran(
+    command: str, path: Path | str, arguments: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str]:
+    status = run([command, *(each.format(path) for each in arguments)])
+    shown = capsys.readouterr()
+    assert "seglog-" not in shown.out + shown.err
+    return status, re.sub(r"(?:\S*/)?(\d{20}\.log)(?:\.gz|\.zst)?", r"\1", shown.out)
+
+
+@each_of("ending", UNPACKED)
+def test_a_packed_file_that_cannot_be_unpacked_whole_is_never_passed(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    whole, path = UNPACKED[ending](entry(0) * 3000), tmp_path / f"{NAMED}.log{ending}"
+    for data in (whole[:-1], whole[: len(whole) // 2], whole[:10], whole + b"?", whole[:20] + b"????" + whole[24:]):
+        path.write_bytes(data)
+        for command, arguments in FILE_READERS.items():
+            assert run([command, *(each.format(path) for each in arguments)]) == UNREADABLE, command
+            shown = capsys.readouterr()
+            assert not shown.out
+            assert f"{path}" in shown.err
+            assert "what is before it: " in shown.err
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_packed_bytes_without_end_are_unpacked_as_far_as_a_log_can_be_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("seglog_format.storage.file_bytes.MAX_LOG_SIZE", 1000)
+    (tmp_path / f"{NAMED}.log.zst").write_bytes(zstandard.compress(bytes(10**8)))
+    assert run(["dump", str(tmp_path / f"{NAMED}.log.zst")]) != DONE
+    assert "expected at most 1,000 bytes, found 1,001 [SEG-LOG-010]" in capsys.readouterr().out
+
+
+def test_indexes_of_a_packed_log_are_written_elsewhere_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / f"{NAMED}.log.gz"
+    path.write_bytes(gzip.compress(LOG))
+    assert run(["index", "--rebuild", "--write", str(path)]) == USAGE
+    assert f"{path}: only indexes beside a log are replaced" in capsys.readouterr().err
+    assert run(["index", "--rebuild", "-o", str(tmp_path / "new"), str(path)]) == DONE
+    assert (tmp_path / "new" / f"{NAMED}.timeindex").is_file()
+
+
+def test_a_log_whose_own_bytes_are_packed_is_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / f"{NAMED}.log"
+    path.write_bytes(gzip.compress(LOG))
+    assert run(["verify", str(path)]) == FINDINGS
+    assert "compressed with gzip: unpack it first" in capsys.readouterr().err
 
 
 @each_of("command", ["doctor", "export", "retain", "salvage"])
@@ -186,6 +306,12 @@ def test_a_command_about_directories_says_how_to_make_one_of_a_renamed_log(
     (tmp_path / "a copy.bin").write_bytes(gzip.compress(LOG))
     assert run([command, "a copy.bin", *options]) == USAGE
     assert "unpack it first: gzip -dc 'a copy.bin' | seglog dump -" in capsys.readouterr().err
+    (tmp_path / f"{NAMED}.log.gz").write_bytes(gzip.compress(LOG))
+    assert run([command, f"{NAMED}.log.gz", *options]) == USAGE
+    step = capsys.readouterr().err.partition("for this log alone: ")[2].strip()
+    assert step == f"mkdir my-topic-0; gzip -dc {NAMED}.log.gz > my-topic-0/{NAMED}.log"
+    assert run([command, "-", *options]) == USAGE
+    assert "standard input takes the place of a file, not of a directory" in capsys.readouterr().err
 
 
 def test_the_base_offset_of_standard_input_is_what_rules_compare(
@@ -197,7 +323,7 @@ def test_the_base_offset_of_standard_input_is_what_rules_compare(
         assert found in capsys.readouterr().out
 
 
-@each_of("program", {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}.items())
+@each_of("program", {"bzip2": bz2.compress, "xz": lzma.compress}.items())
 def test_the_command_in_a_refusal_reads_the_file(
     program: tuple[str, Callable[[bytes], bytes]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

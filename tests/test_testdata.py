@@ -120,7 +120,12 @@ def test_every_bundled_release_is_in_the_wheel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("4.4/nothing", "there is no case '4.4/nothing'; there are "), ("9/txn", "4.4.0/txn")]
+    ("name", "message"),
+    [
+        ("4.4/nothing", "there is no case '4.4/nothing'; there are "),
+        ("9/txn", "4.4.0/txn"),
+        ("9/nothing", "RELEASE/PURPOSE of the releases 0.8.2.2, "),
+    ],
 )
 def test_unknown_cases_are_answered_with_similar_ones(name: str, message: str, tmp_path: Path) -> None:
     done = without_a_reader(tmp_path, f"import seglog_testdata as t; t.case({name!r})")

@@ -11,12 +11,16 @@ from seglog_format.inspection.entries import entry_blocks
 if TYPE_CHECKING:
     from seglog_format.inspection.entries import Field
 
+FOLLOWING: Final = frozenset({"crc", "batch_length", "message_size"})
+"""Fields whose values follow from other bytes: they differ wherever another field does."""
 MAX_BYTES: Final = 16
 """Number of bytes to show if no field is known, or the field is long."""
 
 
 def byte_difference(name: str, expected: str, found: str) -> Difference:
     """Return the first position at which two encodings differ: the field there, with its value and bytes in each.
+
+    A size or a checksum, which follows from the other bytes, is named only if no other field differs.
 
     Args:
         name: name of the bytes.
@@ -25,7 +29,10 @@ def byte_difference(name: str, expected: str, found: str) -> Difference:
     """
     one, other = bytes.fromhex(expected), bytes.fromhex(found)
     shorter = min(len(one), len(other))
-    position = next((at for at in range(shorter) if one[at] != other[at]), shorter)
+    differing = [at for at in range(shorter) if one[at] != other[at]]
+    named = {at: field.name for field in _fields_of(one) if field.name in FOLLOWING for at in _positions(field)}
+    causes = [at for at in differing if at not in named]
+    position = next(iter(causes or differing), shorter)
     fields = [_field_at(data, position) for data in (one, other)]
     label = next((f" ({field.name})" for field in fields if field is not None), "")
     texts = [_shown(data, field, position) for data, field in zip((one, other), fields, strict=True)]
@@ -43,12 +50,21 @@ def nearest_part(name: str, wanted: str, found: str) -> Difference:
 
 def _field_at(data: bytes, position: int) -> Field | None:
     """Return the smallest field that holds a position; None if the bytes cannot be parsed."""
+    holding = [field for field in _fields_of(data) if position in _positions(field)]
+    return min(holding, key=lambda field: field.end - field.start, default=None)
+
+
+def _positions(field: Field) -> range:
+    return range(field.start, field.end)
+
+
+def _fields_of(data: bytes) -> list[Field]:
+    """Return the fields of the first entry that are no groups; none if the bytes cannot be parsed."""
     try:
         blocks, _ = entry_blocks(memoryview(data), name="data", start=0, count=None)
     except FormatError:
-        return None
-    holding = [field for field in blocks[0].fields if field.start <= position < field.end and not field.is_group]
-    return min(holding, key=lambda field: field.end - field.start, default=None)
+        return []
+    return [field for field in blocks[0].fields if not field.is_group]
 
 
 def _shown(data: bytes, field: Field | None, position: int) -> str:

@@ -102,7 +102,7 @@ MISSING: Final = "(missing)"
 
 def shown(value: object, limit: int = 120) -> str:
     """Return a value as text for a message."""
-    text = "null" if value is None else str(value)
+    text = "null" if value is None else str(value) or '""'
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 
 

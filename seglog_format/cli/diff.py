@@ -10,7 +10,7 @@ import click
 
 from seglog_format.cli.lookup import opened
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
-from seglog_format.cli.options import PATH, json_option, limit_option, range_option
+from seglog_format.cli.options import PATH_OR_INPUT, json_option, limit_option, range_option
 from seglog_format.cli.output import count_text, gaps_of, printable, styled, time_text, write_line
 from seglog_format.cli.paths import log_directory_at
 from seglog_format.cli.render_dump import value_text
@@ -350,8 +350,8 @@ USUAL_COUNT: Final = 10
 
 
 @click.command(epilog=EPILOG)
-@click.argument("first", type=PATH)
-@click.argument("second", type=PATH)
+@click.argument("first", type=PATH_OR_INPUT)
+@click.argument("second", type=PATH_OR_INPUT)
 @click.option("--count", default=USUAL_COUNT, show_default=True, metavar="N", help="Differences to print; 0 for all.")
 @range_option
 @json_option

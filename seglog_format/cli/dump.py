@@ -47,7 +47,8 @@ Examples:
   seglog dump --json --bytes base64 my-topic-0/00000000000000000000.log
   seglog dump --decode __consumer_offsets-7
   seglog dump --decode-as __consumer_offsets copied/00000000000000000000.log
-  gzip -dc 00000000000000000000.log.gz | seglog dump -"""
+  seglog dump 00000000000000000000.log.gz
+  kubectl exec my-broker -- cat FILE | seglog dump -"""
 
 
 @click.command(epilog=EPILOG)

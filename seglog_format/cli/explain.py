@@ -269,6 +269,8 @@ Examples:
 
 LEAST_TEXT: Final = 12
 """Characters of a text that is shorter than the words of a known line."""
+LEAST_SHARED, MOST_NAMED = 2, 3
+"""Words that a text shares with a known line, and lines that are named, where no line is in the text."""
 LOOSE_ID: Final = re.compile(r"(?:SEG-?)?([A-Z]{3})(?:-?0*(\d{1,3}))?", re.IGNORECASE)
 
 
@@ -370,10 +372,24 @@ def _found(identifier: str) -> list[Requirement]:
     if listed:
         return listed
     if " " in identifier.strip():
-        msg = f"no known line of a broker's log {identifier!r}; seglog doctor PATH says what is wrong on a disk"
+        alike = [f"{each!r}" for each in _sharing_words(identifier)]
+        hint = f"is it {' or '.join(alike)}?" if alike else "seglog doctor PATH says what is wrong on a disk"
+        msg = f"no known line of a broker's log {identifier!r}; {hint}"
     else:
         msg = f"no requirement {identifier!r}; {_suggestion(wanted, table)}"
     raise click.UsageError(msg)
+
+
+def _sharing_words(text: str) -> list[str]:
+    """Return the known lines that share most words with a text, two or more, the best first."""
+    wanted = {*text.lower().split()}
+    shared = {
+        words: len(wanted.intersection(words.lower().split())) for each in broker_lines() for words in each["words"]
+    }
+    found = sorted(
+        (words for words, count in shared.items() if count >= LEAST_SHARED), key=lambda words: -shared[words]
+    )
+    return found[:MOST_NAMED]
 
 
 def normalized(identifier: str) -> str:

@@ -230,6 +230,10 @@ def command(  # noqa: PLR0913 - an option each
     from seglog_format.tables.export import ExportRequest
     from seglog_format.tables.schema_topic import read_schemas
 
+    ending = str(wanted["to"]).rpartition(".")[2]
+    if ending in FORMATS and ending != wanted["format"]:
+        msg = f"{wanted['to']}: a table with this name would hold {wanted['format']}; add --format {ending}"
+        raise UsageError(msg)
     if wanted["is_plain"] and wanted["schema"] is None:
         msg = "--plain needs --schema: nothing else says how values were written"
         raise UsageError(msg)

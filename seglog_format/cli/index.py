@@ -12,12 +12,12 @@ from seglog_format.cli.main import FINDINGS, PassingOver
 from seglog_format.cli.options import (
     PATH,
     engine_option,
+    file_argument,
     generation_option,
     index_interval_option,
     json_option,
-    path_argument,
 )
-from seglog_format.cli.output import progress, write_json, write_lines
+from seglog_format.cli.output import GIVEN, progress, write_json, write_lines
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@path_argument
+@file_argument
 @click.option("--rebuild", is_flag=True, help="Write the indexes; with -o or --write.")
 @click.option("-o", "--output", type=PATH, metavar="DIR", help="Write them here: a new or empty directory.")
 @click.option("--write", is_flag=True, help="Write them in place of those that differ.")
@@ -63,6 +63,9 @@ def command(  # noqa: PLR0913 - one for each option
     """
     if rebuild != (write or output is not None) or (write and output is not None):
         msg = "--rebuild needs either -o DIR or --write, and these need --rebuild"
+        raise UsageError(msg)
+    if write and str(path) in GIVEN:
+        msg = f"{path}: only indexes beside a log are replaced; -o DIR writes them elsewhere"
         raise UsageError(msg)
     if output is not None:
         _require_apart(path, output)

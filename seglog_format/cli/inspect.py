@@ -15,10 +15,11 @@ from rich.console import Console
 from rich.text import Text
 
 from seglog_format.cli.main import FINDINGS
-from seglog_format.cli.options import json_option, offset_of
+from seglog_format.cli.options import json_option, offset_of, readable_path
 from seglog_format.cli.output import diagnose, printable, write_lines
 from seglog_format.field_names import kafka_name
-from seglog_format.log.path_kind import foreign_at, foreign_kind
+from seglog_format.log.path_kind import foreign_at, foreign_kind, packed_with
+from seglog_format.names import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -380,20 +381,20 @@ def _inspected(file: str, wanted: Selection) -> Inspection:
     from seglog_format.errors import UsageError
     from seglog_format.inspection import inspect_file, inspect_pasted
 
-    if file == "-":
-        content = sys.stdin.buffer.read()
+    context, given = click.get_current_context(), Path(file)
+    if file == STANDARD_INPUT:
+        content = readable_path(file, context).read_bytes()
         if (foreign := foreign_kind(file, content)) is not None:
             msg = f"{file}: {foreign}"
             raise UsageError(msg)
         return inspect_pasted(content, wanted)
-    path = Path(file)
     match = POSITION.fullmatch(file)
-    if match and not path.exists():
+    if match and not given.exists():
         if wanted.position is not None:
             msg = "give the position once"
             raise click.UsageError(msg)
-        path, wanted = Path(match[1]), replace(wanted, position=int(match[2]))
-    return inspect_file(path, wanted)
+        file, wanted = match[1], replace(wanted, position=int(match[2]))
+    return inspect_file(readable_path(file, context), wanted)
 
 
 def _foreign(file: str) -> str | None:
@@ -402,7 +403,7 @@ def _foreign(file: str) -> str | None:
 
     path = Path(file)
     is_log = source_of(path, path.name, 0).kind in {SourceKind.LOG, SourceKind.OTHER}
-    return foreign_at(path) if is_log and path.is_file() else None
+    return foreign_at(path) if is_log and path.is_file() and not packed_with(path) else None
 
 
 def _show(inspection: Inspection, depth: int | None, *, as_json: bool) -> None:

@@ -10,14 +10,15 @@ import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import (
+    file_argument,
     json_option,
     offset_of,
-    path_argument,
     remote_options,
     showing_warnings,
     to_timestamp_ms,
 )
 from seglog_format.cli.output import (
+    GIVEN,
     count_text,
     diagnose,
     printable,
@@ -203,7 +204,8 @@ class _Lookup:
 
     def _answer(self, segment: LogSegment, batch: RecordBatch, offset: int) -> Answer:
         """Return the record at an offset, or the first one after it, which may be in a later batch."""
-        source = source_of(segment.paths.log, f"{self.partition.name}/{segment.paths.log.name}", segment.size)
+        log = segment.paths.log
+        source = source_of(log, GIVEN.get(str(log), f"{self.partition.name}/{log.name}"), segment.size)
         position = {"file": source.name, "position": batch.position}
         lines = [line for line in RecordLines(source, LineOptions()).of(batch) if line["offset"] >= offset]
         if not lines:
@@ -367,7 +369,7 @@ class _Command(click.Command):
 
 
 @click.command(cls=_Command, epilog=EPILOG, context_settings={"ignore_unknown_options": True})
-@path_argument
+@file_argument
 @click.argument("number", metavar="[OFFSET]", type=offset_of, required=False)
 @click.option("--offset", type=offset_of, metavar="N", help="Find this offset.")
 @click.option(

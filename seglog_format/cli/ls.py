@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import DONE, FINDINGS, PassingOver
-from seglog_format.cli.options import PATH, engine_option, joined_listing, json_option, remote_options
+from seglog_format.cli.options import PATH_OR_INPUT, engine_option, joined_listing, json_option, remote_options
 from seglog_format.cli.output import (
     LEFT,
     count_text,
@@ -166,7 +166,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH_OR_INPUT)
 @click.option("--long", "is_long", is_flag=True, help="Print more columns; read every header of a log directory.")
 @engine_option
 @json_option

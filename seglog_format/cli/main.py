@@ -267,8 +267,9 @@ class LazyGroup(click.Group):
 
 
 EPILOG: Final = (
-    "A PATH is a file, a partition directory or a log directory. Data goes to standard output, everything else to"
-    f" standard error. Exit status: {SUMMARY}."
+    "A PATH is a file, a partition directory or a log directory. Where it may be a log file, it may also be one that"
+    " gzip or zstd has packed, or - for standard input. Data goes to standard output, everything else to standard"
+    f" error. Exit status: {SUMMARY}."
 )
 
 
@@ -481,6 +482,7 @@ OPTIONS: Final = (
     "--json -j",
     "--regex -e -E --regexp",
     "--count -c",
+    "--port --listen --bind --bind-address --listeners --bootstrap-server --bootstrap-servers",
     "--topic -t",
     "--partition -p",
     "--key -k",

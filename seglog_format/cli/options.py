@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
-from seglog_format.cli.output import STANDARD_INPUT_FILE, diagnose, write_json
+from seglog_format.cli.output import GIVEN, diagnose, write_json
 from seglog_format.errors import UsageError
 from seglog_format.names import STANDARD_INPUT
 
@@ -38,34 +38,59 @@ path_argument: Final = click.argument("path", type=PATH)
 
 
 class _PathOrInput(click.Path):
-    """A path, or ``-``: then the command reads a temporary file with the bytes of standard input."""
+    """A path; for ``-`` and for a packed file, that of a temporary file with what standard input or the file holds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         """Return the path to read."""
-        if value != STANDARD_INPUT or ctx is None or ctx.resilient_parsing:
-            return super().convert(value, param, ctx)
-        if STANDARD_INPUT not in ctx.meta:
-            directory = ctx.find_root().with_resource(TemporaryDirectory(prefix="seglog-"))
-            ctx.meta[STANDARD_INPUT] = _copied_input(Path(directory))
-        return ctx.meta[STANDARD_INPUT]
+        path = super().convert(value, param, ctx)
+        return path if ctx is None or ctx.resilient_parsing else readable_path(str(value), ctx)
 
 
-def _copied_input(directory: Path) -> Path:
-    """Copy standard input, as far as a log can be long; what is longer is refused when it is read."""
+def readable_path(given: str, ctx: click.Context) -> Path:
+    """Return the path of a temporary file for ``-`` and for a file that gzip or zstd has packed, else the path given.
+
+    Raises:
+        UsageError: standard input is empty.
+        UnreadableError: the file cannot be unpacked.
+    """
+    from seglog_format.log.path_kind import packed_with, unpacked, unpacked_name
+
+    path, is_input = Path(given), given == STANDARD_INPUT
+    copies: dict[str, Path] = ctx.meta.setdefault(STANDARD_INPUT, {})
+    if given in copies or not (is_input or packed_with(path)):
+        return copies.get(given, path)
+    directory = Path(ctx.find_root().with_resource(TemporaryDirectory(prefix="seglog-")))
+    copy = directory / STANDARD_INPUT if is_input else path
+    if is_input:
+        GIVEN[str(copy)] = STANDARD_INPUT
+        _copy(iter(lambda: sys.stdin.buffer.read(COPIED_SIZE) if sys.stdin is not None else b"", b""), copy)
+        if not copy.stat().st_size:
+            msg = "-: standard input is empty"
+            raise UsageError(msg)
+    if program := packed_with(copy):
+        packed, copy = copy, directory / path.absolute().parent.name / unpacked_name(path.name)
+        copy.parent.mkdir()
+        GIVEN[str(copy)] = given
+        _copy(unpacked(packed, program), copy)
+    copies[given] = copy
+    return copy
+
+
+def _copy(pieces: Iterable[bytes], path: Path) -> None:
+    """Write a file, as far as a log can be long; what is longer is refused when it is read."""
     from seglog_format.storage.file_bytes import MAX_LOG_SIZE
 
-    path, left = directory / STANDARD_INPUT, MAX_LOG_SIZE + 1
-    STANDARD_INPUT_FILE[:] = [str(path)]
+    left = MAX_LOG_SIZE + 1
     with path.open("wb") as file:
-        while left and sys.stdin is not None and (data := sys.stdin.buffer.read(min(left, COPIED_SIZE))):
-            left -= file.write(data)
-    if left > MAX_LOG_SIZE:
-        msg = "-: standard input is empty"
-        raise UsageError(msg)
-    return path
+        for data in pieces:
+            left -= file.write(data[:left])
+            if not left:
+                return
 
 
 PATH_OR_INPUT: Final = _PathOrInput(path_type=Path, readable=False)
+
+file_argument: Final = click.argument("path", type=PATH_OR_INPUT)
 
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 

@@ -221,7 +221,7 @@ def write_json(value: dict[str, Any]) -> None:
     """Write one object on one line of standard output; in pieces if a value is too long for one text."""
     hide_progress()
     try:
-        sys.stdout.write(_encode()(value) + "\n")
+        sys.stdout.write(as_given(_encode()(value), lambda name: _encode()(name)[1:-1]) + "\n")
     except TypeError:
         sys.stdout.writelines(_pieces(value))
         sys.stdout.write("\n")
@@ -257,7 +257,7 @@ def json_text(value: object) -> str:
 def write_text(text: str) -> None:
     """Write one line to standard output; the caller has made it `printable`."""
     hide_progress()
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(as_given(text, printable) + "\n")
 
 
 def write_line(line: dict[str, Any] | str) -> None:
@@ -274,14 +274,19 @@ def write_lines(lines: Iterable[dict[str, Any] | str]) -> None:
         write_line(line)
 
 
-STANDARD_INPUT_FILE: Final[list[str]] = []
-"""Path of the file with the bytes of standard input, if a command has read them."""
+GIVEN: Final[dict[str, str]] = {}
+"""What the user gave, standard input or a packed file, by the path of the temporary file with its bytes."""
 
 
-def as_given(text: str) -> str:
-    """Return a text with the name that the user gave to standard input, not that of its temporary file."""
-    for path in STANDARD_INPUT_FILE:
-        text = text.replace(path, names.STANDARD_INPUT)
+def as_given(text: str, quote: Callable[[str], str] = str) -> str:
+    """Return a text with the name that the user gave to standard input or a file, not that of its temporary file.
+
+    Args:
+        text: what is written.
+        quote: how names are written in it.
+    """
+    for path, given in GIVEN.items():
+        text = text.replace(quote(path), quote(given))
     return text
 
 

@@ -11,10 +11,10 @@ import click
 from seglog_format.cli.main import DONE, FINDINGS, PassingOver
 from seglog_format.cli.options import (
     engine_option,
+    file_argument,
     generation_option,
     index_interval_option,
     json_option,
-    path_argument,
 )
 from seglog_format.cli.output import (
     count_text,
@@ -58,7 +58,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@path_argument
+@file_argument
 @click.option("--write", is_flag=True, help="Carry the plan out; without this nothing is changed.")
 @click.option("--like-broker", is_flag=True, help="Recover exactly as a broker would, even where that loses more.")
 @click.option("--full-scan", is_flag=True, help="Scan every segment; trust no checkpoint.")

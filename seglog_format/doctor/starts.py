@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.cluster.image import RELEASES, TOPIC_RESOURCE, too_high
 from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
 from seglog_format.errors import Location
 from seglog_format.log.gaps import GapKind
+from seglog_format.log.listing import list_partition
+from seglog_format.log.path_kind import packed_with, unnamed_base_offset
 from seglog_format.model import MissingOffsets
-from seglog_format.names import METADATA_TOPICS
+from seglog_format.names import METADATA_TOPICS, FileKind, segment_file_name
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
 from seglog_format.recovery.losses import LossReason, losses_of
 from seglog_format.recovery.opened_segments import opened_segments
@@ -67,7 +71,7 @@ def about_directories(cluster: Cluster) -> Iterator[Statement]:
         step = typed("dump", where.path)
         yield Statement(Kind.START, what, where, ("SEG-LDR-005",), (Hurt.BROKER,), step)
     listings = [each.listing for each in cluster.directories.directories]
-    if any(map(has_kraft, listings)):
+    if any(has_kraft(each) or (each.path / FileKind.BOOTSTRAP_SNAPSHOT.value).is_file() for each in listings):
         for listing in listings:
             path = listing.path / "meta.properties"
             is_whole = bool(listing.root_files) or len(listings) > 1  # else it is a copy of partitions
@@ -126,11 +130,17 @@ def _of_strays(entries: Sequence[PartitionEntry]) -> Iterator[Statement]:
     """Yield the partitions of which brokers left only a copy that they do not serve."""
     served = {entry.name.topic_partition for entry in entries if not entry.name.state}
     for entry in entries:
-        if entry.name.state == "stray" and entry.name.topic_partition not in served:
-            why = "a start found no topic id in it, an unknown one, or that the broker is not among its replicas"
-            what = f"no broker serves this copy, the only one given of its partition: {why}"
+        if entry.name.state in LEFT and entry.name.topic_partition not in served:
+            what = f"no broker serves this copy, the only one given of its partition: {LEFT[entry.name.state]}"
             step = typed("salvage", entry.path, "-o", "NEW")
             yield Statement(Kind.LOSS, what, Location(str(entry.path)), ("SEG-PDR-003",), READERS, step)
+
+
+LEFT: Final = {
+    "stray": "a start found no topic id in it, an unknown one, or that the broker is not among its replicas",
+    "future": "it was being made of the original, which another log directory may have, and may end before it",
+}
+"""Why brokers do not serve a copy, by the state in the name of the directory."""
 
 
 def _of_other_topics(cluster: Cluster) -> Iterator[Statement]:
@@ -173,7 +183,9 @@ def about_partition(
         plan = replace(plan, cuts=(), dropped=(), restarts=False)
         what = f"no broker starts: {found.failure.text.removeprefix('brokers do not start: ')}"
         where, rules = found.failure.location, tuple(found.failure.requirements)
-        yield Statement(Kind.START, what, where, rules, (Hurt.BROKER,), typed("recover", path))
+        is_recovered = prepare_recovery(path, directory).failure is None
+        step = typed("recover", path) if is_recovered else typed("salvage", path, "-o", "NEW")
+        yield Statement(Kind.START, what, where, rules, (Hurt.BROKER,), step)
     rebuilt |= {str(step.path) for step in found.steps if isinstance(step, Replace)}
     losses, rescue = losses_of(path, plan), typed("salvage", path, *others, "-o", "NEW")
     yield from _missing(path, losses, rescue, rescue if others else typed("ls", path))
@@ -187,15 +199,60 @@ def about_partition(
 
 
 def _missing(path: Path, losses: Losses, rescue: str, look: str) -> Iterator[Statement]:
+    known = _spares(path) if losses.missing else {}
     for gap in losses.missing:
         if gap.kind is GapKind.NO_SNAPSHOT:
             continue  # no broker starts, which is said
-        where = Location(gap.path, gap.position)
-        yield Statement(Kind.LOSS, f"{gap.missing} ({gap.kind.value})", where, (), READERS, look, gap.missing)
+        where, what = Location(gap.path, gap.position), f"{gap.missing} ({gap.kind.value})"
+        spares = {base: file for base, file in known.items() if gap.first_offset <= base < gap.next_offset}
+        if spares:
+            first = next(iter(spares.values())).name
+            what = f"{what}; {first} holds a log of these offsets under a name that no reader opens"
+            what += f", and so do {len(spares) - 1} other files" if len(spares) > 1 else ""
+        step = _restored(spares) if spares else look
+        yield Statement(Kind.LOSS, what, where, (), READERS, step, gap.missing)
     for one in losses.hidden:
         what = f"{one.missing.span} cannot be read: this log {one.reason.value}"
         where = Location(str(path / one.file))
         yield Statement(Kind.LOSS, what, where, ("SEG-PDR-013",), READERS, rescue, one.missing)
+
+
+SPARE: Final = re.compile(r"(\d{20})(\.log(\W.*)?)", re.IGNORECASE | re.DOTALL)
+"""The name of a file that somebody, or a broker, has made of a log."""
+MOST_SPARES: Final = 1000
+"""Maximum number of files of no known kind that are searched for logs."""
+
+
+def _spares(path: Path) -> dict[int, Path]:
+    """Return files with logs under names that no reader opens, by base offset: renamed, packed, or set aside."""
+    listing = list_partition(path)
+    found: dict[int, Path] = {}
+    aside = [each.path for each in listing.set_aside if each.name.kind is FileKind.LOG]
+    for file in (*aside, *listing.others[:MOST_SPARES]):
+        named, base_offset = SPARE.fullmatch(file.name), unnamed_base_offset(file)
+        if named and (base_offset is not None or packed_with(file)):
+            base_offset = int(named[1])
+        if base_offset is not None:
+            found.setdefault(base_offset, file)
+    return found
+
+
+def _restored(spares: dict[int, Path]) -> str:
+    """Return the command for a shell that makes logs of such files; it replaces and removes nothing."""
+    names = [SPARE.fullmatch(file.name) for file in spares.values()]
+    endings, (file, *_) = {name and name[2] for name in names}, spares.values()
+    directory, ending = shlex.quote(str(file.parent)), endings.pop()
+    if len(spares) > 1 and ending and not endings:
+        files, log = f"{directory}/[0-9]*{shlex.quote(ending)}", '"${f%.[lL][oO][gG]*}.log"'
+        program = packed_with(file)
+        how = f'cp -n "$f" {log}' if program is None else f'test -e {log} || {program} -dc "$f" > {log}'
+        return f"for f in {files}; do {how}; done"
+    commands = []
+    for base_offset, file in spares.items():
+        log, program = f"{directory}/{segment_file_name(base_offset, FileKind.LOG)}", packed_with(file)
+        name = shlex.quote(str(file))
+        commands.append(f"cp -n {name} {log}" if program is None else f"{program} -dc {name} > {log}")
+    return "; ".join(commands)
 
 
 def _cuts(path: Path, plan: RecoveryPlan, losses: Losses, rescue: str) -> Iterator[Statement]:

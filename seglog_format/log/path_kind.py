@@ -16,11 +16,11 @@ from enum import Enum
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import frame_at
-from seglog_format.errors import FormatError, SeglogError, UsageError
+from seglog_format.errors import FormatError, Location, SeglogError, UnreadableError, UsageError
 from seglog_format.log.listing import LOG_DIRECTORY_KINDS, list_log_directory, list_partition
 from seglog_format.model import INT64_MAX, Frame
 from seglog_format.names import (
@@ -64,6 +64,10 @@ PACKED: Final = (
 )
 """What files begin with that a program has compressed whole, and the program. No log begins so: its first 8 bytes are
 an offset, which would be far above any that was written."""
+UNPACKED: Final = frozenset({"gzip", "zstd"})
+"""The programs whose files are unpacked by the commands that take a file."""
+PIECE_SIZE: Final = 4096
+"""Compressed bytes that are unpacked at once: zstd makes a block of 128 KiB of four bytes."""
 PACKED_ENDINGS: Final = {".gz": "gzip", ".tgz": "gzip", ".zst": "zstd", ".lz4": "lz4", ".xz": "xz", ".bz2": "bzip2"}
 
 
@@ -90,11 +94,81 @@ def foreign_kind(name: str, first: bytes = b"", *, path: str = "") -> str | None
 def _packed_text(program: str, path: str) -> str:
     """Return what a packed file is, and the command that reads it; an archive may hold many files."""
     unpack = "unzip -p" if program == "zip" else f"{program} -dc"
-    is_archive = path.endswith(".tgz") or ".tar." in path
     if path.rpartition("/")[2] == STANDARD_INPUT:
         return f"compressed with {program}: unpack it first: {unpack} | seglog dump {STANDARD_INPUT}"
-    command = f"tar -xf {_quoted(path)}" if is_archive else f"{unpack} {_quoted(path)} | seglog dump {STANDARD_INPUT}"
+    command = f"tar -xf {_quoted(path)}" if _is_archive(path) else f"{unpack} {_quoted(path)} | seglog dump -"
     return f"compressed with {program}: unpack it first: {command}"
+
+
+def _is_archive(name: str) -> bool:
+    return name.endswith(".tgz") or ".tar." in name
+
+
+def packed_with(path: Path) -> str | None:
+    """Return the program that has compressed a file, if commands unpack it: one of `UNPACKED`.
+
+    None for a file with a name of this format, whose bytes break its rules, and for an archive.
+    """
+    with suppress(OSError, FormatError):
+        if path.is_file() and parse_file_name(path.name) is None and parse_object_name(path.name) is None:
+            with path.open("rb") as file:
+                first = file.read(FIRST_SIZE)
+            program = next((each for magic, each in PACKED if first.startswith(magic)), None)
+            return program if program in UNPACKED and not _is_archive(path.name) else None
+    return None
+
+
+def unpacked_name(name: str) -> str:
+    """Return the name of a packed file without the ending of the program."""
+    stem, dot, ending = name.rpartition(".")
+    return stem if stem and f"{dot}{ending}" in PACKED_ENDINGS else name
+
+
+def unpacked(path: Path, program: str) -> Iterator[bytes]:
+    """Yield the bytes that a program of `UNPACKED` has compressed, in pieces of bounded size.
+
+    Raises:
+        UnreadableError: the compressed bytes are damaged, or end too early, or the disk refuses them.
+    """
+    count = 0
+    try:
+        with path.open("rb") as file:
+            for piece in _inflated(file) if program == "gzip" else _frames(file):
+                count += len(piece)
+                yield piece
+    except (OSError, EOFError, ValueError) as error:
+        step, expected = f"{program} -dc {_quoted(str(path))} > part.log", f"bytes that {program} has compressed"
+        found = f"damage after {count} of them: {str(error) or 'it ends too early'}; what is before it: {step}"
+        raise UnreadableError(Location(str(path)), "SEG-PDR-022", expected=expected, found=found) from error
+
+
+def _inflated(file: BinaryIO) -> Iterator[bytes]:
+    import gzip  # noqa: PLC0415 - loaded for a packed file
+    import zlib  # noqa: PLC0415
+
+    with gzip.GzipFile(fileobj=file) as content:
+        try:
+            while piece := content.read(1 << 20):
+                yield piece
+        except zlib.error as error:
+            raise ValueError(error) from error
+
+
+def _frames(file: BinaryIO) -> Iterator[bytes]:
+    import zstandard  # noqa: PLC0415 - loaded for a packed file
+
+    data = file.read(PIECE_SIZE)
+    while data:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        try:
+            while data and not frame.eof:
+                yield frame.decompress(data)
+                data = frame.unused_data if frame.eof else file.read(PIECE_SIZE)
+        except zstandard.ZstdError as error:
+            raise ValueError(error) from error
+        if not frame.eof:
+            raise EOFError
+        data = data or file.read(PIECE_SIZE)
 
 
 def _quoted(path: str) -> str:
@@ -196,7 +270,8 @@ def _mode(path: Path) -> int:
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        msg = f"{printable(str(path))}: no such file or directory"
+        hint = "; standard input takes the place of a file, not of a directory" if str(path) == STANDARD_INPUT else ""
+        msg = f"{printable(str(path))}: no such file or directory{hint}"
         raise UsageError(msg) from None
     except OSError as error:
         msg = f"{printable(str(path))}: {error.strerror}"
@@ -318,12 +393,14 @@ def require_directory(path: Path) -> None:
     """
     if path_kind(path) is not PathKind.FILE:
         return
-    hint, base_offset = foreign_at(path), unnamed_base_offset(path)
-    if hint is None and base_offset is not None:
-        name = parse_file_name(path.name)
-        start = base_offset if name is None or name.base_offset is None else name.base_offset
-        log = f"my-topic-0/{segment_file_name(start, FileKind.LOG)}"
-        hint = f"for this log alone: mkdir my-topic-0; cp {shlex.quote(str(path))} {log}"
+    hint, base_offset, program = foreign_at(path), unnamed_base_offset(path), packed_with(path)
+    with suppress(FormatError):
+        name = parse_file_name(path.name if program is None else unpacked_name(path.name))
+        base_offset = base_offset if name is None or name.base_offset is None else name.base_offset
+    if base_offset is not None and (hint is None or program is not None):
+        log, copied = f"my-topic-0/{segment_file_name(base_offset, FileKind.LOG)}", shlex.quote(str(path))
+        how = f"cp {copied} {log}" if program is None else f"{program} -dc {copied} > {log}"
+        hint = f"for this log alone: mkdir my-topic-0; {how}"
     msg = f"{path}: a file, not a partition directory or a log directory{'' if hint is None else f'; {hint}'}"
     raise UsageError(msg)
 
@@ -372,6 +449,9 @@ def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) ->
     foreign = next(filter(None, found), None)
     if foreign is not None:
         return f"{shown}: no file of this format, but {foreign}"
+    logs = (directory / name for name in sorted(entries.files)[:MAX_LOOKED_AT] if storage is LOCAL)
+    if log := next((path for path in logs if unnamed_base_offset(path) is not None), None):
+        return f"{shown}: no file with a name of this format, but one that holds a log: seglog ls {_quoted(str(log))}"
     nested = list(islice(_nested(directory, entries, storage), MAX_LOOKED_AT))
     hint = ""
     if nested:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import re
@@ -16,6 +17,7 @@ from helpers.walking import each_of
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from fixtures.make.remote_histories import STEP
 from proofs.kafka.tier import decoded, generated, replayed
 from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.errors import CorruptRecordError
@@ -369,6 +371,48 @@ def test_segments_beyond_the_end_of_an_epoch_are_not_of_the_lineage() -> None:
 def test_what_is_wholly_of_a_lineage(epochs: list[tuple[int, int]], end: int, *, is_held: bool) -> None:
     lineage = Lineage((EpochStart(0, 10), EpochStart(2, 50), EpochStart(4, 100), EpochStart(6, 200)), 400)
     assert lineage.holds(segment(1, epochs[0][1], end, *epochs)) is is_held
+
+
+HISTORIES = json.loads((FIXTURES / "witnesses" / "remote_histories.json").read_bytes())["answers"]
+REMOVED = {("3.0.2", 11, 3, 407)}
+"""Release, history, epoch and offset where 3.0 uses a segment that a later one has removed."""
+
+
+def number(found: RemoteSegment | None) -> int:
+    return -1 if found is None else int.from_bytes(base64.urlsafe_b64decode(f"{found.id.segment_id}==")[8:], "big")
+
+
+@pytest.mark.req(*(f"SEG-RLM-{rule:03d}" for rule in (1, 2, 4, 5, 7, 8, 9, 10)))
+@pytest.mark.parametrize("release", HISTORIES)
+def test_histories_are_read_as_by_the_classes_that_wrote_them(release: str) -> None:
+    others = set()
+    for seed, said in enumerate(HISTORIES[release]["histories"]):
+        history, remote = generated(seed), RemoteSegments(ORDERS)
+        for value in said["values"]:
+            record = decode_application_record(TOPIC, None, bytes.fromhex(value))
+            assert record is not None
+            event = remote_event(record)
+            assert event is not None
+            remote.apply(event)
+        rows = [[number(one), one.state, one.broker_id, one.event_timestamp_ms] for one in remote.segments.values()]
+        assert sorted(rows) == sorted(said["segments"])
+        epochs = [epoch for epoch, _ in history.checkpoint]
+        highest = [remote.highest_offset(epoch) for epoch in epochs]
+        assert [-1 if one is None else one for one in highest] == said["highest"]
+        asked = [(epoch, offset) for epoch in epochs for offset in range(0, history.log_end_offset + STEP, STEP)]
+        at = dict(zip(asked, said["at"], strict=True))
+        others |= {(release, seed, *one) for one in asked if number(remote.segment_at(*one)) != at[one]}
+    assert others == {one for one in REMOVED if one[0] == release}
+
+
+@pytest.mark.req("SEG-RLM-003", "SEG-RLM-006", "SEG-RLM-024")
+def test_what_older_classes_take_for_one_segment_and_what_for_none() -> None:
+    """Topic, id of the topic, partition and id of the segment make one; 3.0 asks only for an epoch."""
+    assert {release: said["refused"] for release, said in HISTORIES.items()} == {
+        "3.0.2": [False, False, True],
+        "3.6.2": [True, True, True],
+    }
+    assert all(said["same"] == [True, False, False, False, False] for said in HISTORIES.values())
 
 
 # Deletion

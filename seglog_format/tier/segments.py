@@ -264,7 +264,7 @@ def _state(states: type[_State], field: str, fields: Mapping[str, Any]) -> _Stat
 
 
 def _custom_metadata(fields: Mapping[str, Any]) -> bytes | None:
-    text = fields["customMetadata"]
+    text = fields.get("customMetadata")  # in layouts since 3.6
     return None if text is None else base64.b64decode(text)
 
 

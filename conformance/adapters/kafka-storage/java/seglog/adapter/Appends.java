@@ -22,6 +22,7 @@ import org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogFileUtils;
 import org.apache.kafka.storage.internals.log.TransactionIndex;
 import seglog.kafka.StandingTime;
 
@@ -41,6 +42,9 @@ final class Appends {
         long base = before.length > 0 ? 0 : number(request, "baseOffset", 0);
         StandingTime time = new StandingTime(number(request, "now", 0));
         try (Scratch scratch = new Scratch()) {
+            if (base > 0) { // the first releases begin a log without a segment at 0
+                Files.createFile(LogFileUtils.logFile(scratch.partition, base).toPath());
+            }
             int abortedBefore;
             try (Opened opened = Opened.at(scratch.partition, formatted(request), base, base, true, time)) {
                 if (before.length > 0) {

@@ -102,7 +102,7 @@ final class Partitions {
             if (found != null) {
                 ObjectNode place = answer.withObject("found");
                 place.put("position", found.position)
-                    .put("baseOffset", Long.toString(segment.log().batchesFrom(found.position).iterator().next().baseOffset()));
+                    .put("baseOffset", Long.toString(Release.baseOffset(segment.log(), found.position)));
                 return true;
             }
         }

@@ -12,6 +12,7 @@ import java.util.Optional;
 import org.apache.kafka.common.config.TopicConfig;
 import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.AppInfoParser;
 import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache;
@@ -65,7 +66,7 @@ final class Release {
 
     /** Whether a leader writes messages, where the format of a topic is that of old releases. */
     static boolean keepsMessages() {
-        return AppInfoParser.getVersion().startsWith("2.");
+        return AppInfoParser.getVersion().matches("[0-2][.].*");
     }
 
     /** The version of an aborted transaction. Since 4.4 it is read before the entry, and is the highest known or lower. */
@@ -144,6 +145,17 @@ final class Release {
             }
         }
         throw new Serving.Skip("this release has another lookup by time");
+    }
+
+    /** The base offset of the batch at a position; what finds the batch is private in 0.11. */
+    static long baseOffset(FileRecords log, int position) throws IOException {
+        try {
+            Method batchesFrom = FileRecords.class.getDeclaredMethod("batchesFrom", int.class);
+            batchesFrom.setAccessible(true);
+            return ((RecordBatch) ((Iterable<?>) called(batchesFrom, log, position)).iterator().next()).baseOffset();
+        } catch (NoSuchMethodException missing) {
+            throw new IllegalStateException(missing);
+        }
     }
 
     /** What a method returns; what it throws is thrown as it is. */

@@ -15,10 +15,7 @@ public final class FetchDataInfo {
     FetchDataInfo(kafka.server.FetchDataInfo before) {
         records = before.records();
         abortedTransactions = OptionConverters.toJava(before.abortedTransactions()).map(
-            found -> CollectionConverters.asJava(found).stream().map(FetchDataInfo::asMessage).toList());
-    }
-
-    private static AbortedTransaction asMessage(org.apache.kafka.common.requests.FetchResponse.AbortedTransaction one) {
-        return new AbortedTransaction().setProducerId(one.producerId).setFirstOffset(one.firstOffset);
+            found -> CollectionConverters.asJava(found).stream()
+                .map(one -> new AbortedTransaction(one.producerId, one.firstOffset)).toList());
     }
 }

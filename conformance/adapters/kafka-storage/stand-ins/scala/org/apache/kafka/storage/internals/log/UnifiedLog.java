@@ -28,8 +28,8 @@ public final class UnifiedLog {
             Scheduler scheduler, BrokerTopicStats stats, Time time, int transactionMs,
             ProducerStateManagerConfig producers, int checkMs, LogDirFailureChannel failures, boolean isClean,
             Optional<Uuid> topicId) {
-        return new UnifiedLog(kafka.log.Log$.MODULE$.apply(directory, config, start, recoveryPoint, scheduler.before(),
-            stats, time, producers.producerIdExpirationMs(), checkMs, failures, isClean, true));
+        return new UnifiedLog(Before.log(directory, config, start, recoveryPoint, scheduler.before(), stats, time,
+            producers.producerIdExpirationMs(), checkMs, failures, isClean));
     }
 
     public LogAppendInfo appendAsLeader(MemoryRecords records, int leaderEpoch, AppendOrigin origin) {
@@ -38,8 +38,7 @@ public final class UnifiedLog {
 
     public LogAppendInfo appendAsLeader(MemoryRecords records, int leaderEpoch, AppendOrigin origin,
             RequestLocal requestLocal, VerificationGuard guard) {
-        return LogAppendInfo.of(before.appendAsLeader(
-            records, leaderEpoch, origin.before, kafka.api.ApiVersion$.MODULE$.latestVersion()));
+        return LogAppendInfo.of(Before.append(before, records, leaderEpoch, origin.before));
     }
 
     public LogAppendInfo appendAsFollower(MemoryRecords records, int leaderEpoch) {

@@ -1,5 +1,6 @@
 package org.apache.kafka.storage.internals.epoch;
 
+import kafka.server.LogOffsetMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile;
@@ -9,6 +10,7 @@ public final class LeaderEpochFileCache {
     public final kafka.server.epoch.LeaderEpochFileCache before;
 
     public LeaderEpochFileCache(TopicPartition partition, LeaderEpochCheckpointFile file, Scheduler scheduler) {
-        before = new kafka.server.epoch.LeaderEpochFileCache(partition, () -> 0L, file.before);
+        before = new kafka.server.epoch.LeaderEpochFileCache(
+            partition, () -> new LogOffsetMetadata(0, 0, 0), file.before);
     }
 }

@@ -1,0 +1,42 @@
+package org.apache.kafka.storage.internals.log;
+
+import java.io.File;
+import kafka.api.ApiVersion$;
+import kafka.log.Log$;
+import kafka.server.LogDirFailureChannel;
+import kafka.utils.Scheduler;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.message.FetchResponseData.AbortedTransaction;
+import org.apache.kafka.common.record.MemoryRecords;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+
+/** What only this release calls so. */
+public final class Before {
+    private Before() {
+    }
+
+    static kafka.log.Log log(File directory, LogConfig config, long start, long recoveryPoint, Scheduler scheduler,
+            BrokerTopicStats stats, Time time, int producerMs, int checkMs, LogDirFailureChannel failures, boolean isClean) {
+        return Log$.MODULE$.apply(directory, config, start, recoveryPoint, scheduler, stats, time, producerMs, checkMs,
+            failures, isClean, true);
+    }
+
+    static kafka.log.LogAppendInfo append(
+            kafka.log.Log log, MemoryRecords records, int leaderEpoch, kafka.log.AppendOrigin origin) {
+        return log.appendAsLeader(records, leaderEpoch, origin, ApiVersion$.MODULE$.latestVersion());
+    }
+
+    static kafka.log.ProducerStateManager producers(TopicPartition partition, File directory, int producerMs, Time time) {
+        return new kafka.log.ProducerStateManager(partition, directory, producerMs);
+    }
+
+    public static kafka.server.epoch.LeaderEpochFileCache epochs(
+            TopicPartition partition, kafka.server.checkpoints.LeaderEpochCheckpointFile file) {
+        return new kafka.server.epoch.LeaderEpochFileCache(partition, () -> 0L, file);
+    }
+
+    static AbortedTransaction asMessage(org.apache.kafka.common.requests.FetchResponse.AbortedTransaction one) {
+        return new AbortedTransaction().setProducerId(one.producerId).setFirstOffset(one.firstOffset);
+    }
+}

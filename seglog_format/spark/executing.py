@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import closing, suppress
 from copy import copy as copied
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from seglog_format.errors import (
     UsageError,
 )
 from seglog_format.field_names import kafka_name
+from seglog_format.log.gaps import Gap, GapKind
 from seglog_format.log.partition import Partition
 from seglog_format.log.scanning import SegmentSource
 from seglog_format.model import (
@@ -39,7 +40,7 @@ from seglog_format.model import (
 )
 from seglog_format.scan_statistics import ScanStatistics
 from seglog_format.spark.arrow import ARROW, SparkColumns, decoders_of
-from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS
+from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS, OMITTED
 from seglog_format.spark.damage import Damage, parts_of, refuse_unexpected_end
 from seglog_format.spark.options import DROP_CORRUPT, FAIL_FAST, LEFT_OUT, PERMISSIVE
 from seglog_format.spark.pieces import DirectoryTask, TaskStorage
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seglog_format.engine.columnar import BatchTable, ReadRun
-    from seglog_format.log.gaps import Gap
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.log.scanning import FallbackEntry
@@ -437,12 +437,9 @@ def _findings(task: DirectoryTask, directory: Path, schema: pa.Schema, remote: K
             "position": at.position,
             "field": kafka_name(at.field),
             "severity": finding.severity.value,
-            "requirement": finding.requirement,
-            "expected": finding.expected,
             "found": str(finding.found),
-            "message": finding.message,
-            "count": finding.count,
         }
+        row |= {name: getattr(finding, name) for name in ("requirement", "expected", "message", "count")}
         rows.append(row)
     return rows_as_batch(rows, schema)
 
@@ -498,26 +495,20 @@ def _row(row: dict[str, Any], damaged_kind: str) -> dict[str, Any]:
 
 def _missing(task: DirectoryTask, options: ReadOptions, storage: TaskStorage) -> list[dict[str, Any]]:
     gaps: list[Gap] = []
-    with Partition(storage.listing(task.path), limit=options.limit) as partition:
+    listing = storage.listing(task.path)
+    with Partition(listing, limit=options.limit) as partition:
         first = task.offsets[0] if task.offsets[0] > partition.log_start_offset else None
         with suppress(FormatError):  # damage that hides where the range begins, which the task of its piece reports
             for _ in partition.scan(["offset"], first, task.offsets[1], on_corrupt=lambda _: None, on_gap=gaps.append):
                 pass
-    return [
-        {
-            "topic": task.topic,
-            "partition": task.partition,
-            "file": str(gap.path),
-            "kind": "missing",
-            "position": gap.position,
-            "size": None,
-            "offset": gap.first_offset,
-            "nextOffset": gap.next_offset,
-            "requirement": None,
-            "message": str(gap),
-        }
+    row = dict.fromkeys(OMITTED) | {"topic": task.topic, "partition": task.partition}
+    blocked = [row | {"kind": "damaged"} | asdict(Damage.of_error(error)) for error in listing.blocked_logs]
+    return blocked + [
+        row
+        | {"file": str(gap.path), "kind": "missing", "position": gap.position, "message": str(gap)}
+        | {"offset": gap.first_offset, "nextOffset": gap.next_offset}
         for gap in gaps
-        if gap.is_loss
+        if gap.is_loss and gap.kind is not GapKind.HIDDEN  # a query reads the entries behind such damage
     ]
 
 

@@ -5,6 +5,7 @@ No log is read for it, only names, sizes and indexes, so ten thousand segments a
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left, bisect_right
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -20,7 +21,7 @@ from seglog_format.model import INT64_MAX, Frame
 from seglog_format.spark.discovery import choose, find_replicas
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
 from seglog_format.spark.offsets import EARLIEST_OFFSET, Bounds, resolve_end, resolve_start
-from seglog_format.spark.options import IGNORE, LEFT_OUT
+from seglog_format.spark.options import FAIL_FAST, IGNORE, LEFT_OUT
 from seglog_format.spark.pieces import DirectoryTask, Piece, Task, opened_tier, remote_log
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from seglog_format.spark.options import ReadOptions
     from seglog_format.spark.pieces import AnyTask
     from seglog_format.storage.log_storage import LogStorage
+
+LOGGER: Final = logging.getLogger(__name__)
 
 MIN_SPLIT: Final = 32 * 2**20
 """Default minimum bytes of a task, decompressed: starting one costs about as much as reading half of that."""
@@ -166,7 +169,12 @@ def _present(what: str, offset: int, partition: Partition, options: ReadOptions)
 def pieces_of(
     partition: Partition, replica: Replica, bounds: Bounds, options: ReadOptions, narrowed: Narrowed = EVERYTHING
 ) -> list[Piece]:
-    """Return one piece for each segment of a partition that may hold wanted records."""
+    """Return one piece for each segment of a partition that may hold wanted records.
+
+    Raises:
+        ReadError: in mode ``failfast``: a log is no regular file.
+    """
+    _require_logs(partition, options)
     first = max(bounds.start, narrowed.from_offset, partition.log_start_offset)
     end = min(INT64_MAX if bounds.end is None else bounds.end, narrowed.to_offset)
     end = min(end, _too_recent_from(partition, options, narrowed))
@@ -194,6 +202,16 @@ def pieces_of(
             )
             pieces.append(_bounded(whole, segment, narrowed))
     return pieces
+
+
+def _require_logs(partition: Partition, options: ReadOptions) -> None:
+    """Refuse logs that are no regular files, such as links that lead nowhere; or warn of them, as the mode says."""
+    for error in partition.listing.blocked_logs if options.table != LEFT_OUT else ():
+        if options.mode == FAIL_FAST:
+            from seglog_format.spark.executing import ReadError, explained  # noqa: PLC0415 - brings Arrow
+
+            raise ReadError(explained(error))
+        LOGGER.warning("seglog: mode %s leaves out a log: %s", options.mode, error)
 
 
 def _too_recent_from(partition: Partition, options: ReadOptions, narrowed: Narrowed) -> int:

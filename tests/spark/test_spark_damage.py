@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
+import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from helpers.exported import make_log
+from helpers.exported import make_log, offsets_of
 from helpers.walking import each_of
 
 pytest.importorskip("pyarrow")
 
+from proofs.entries import sealed
 from proofs.spark.readers import read
 from proofs.spark.spark_damage import make
+from seglog_format import LogConfig, PartitionWriter, new_record
+from seglog_format.cli.main import run
 from seglog_format.spark.executing import ReadError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -70,3 +77,118 @@ def test_records_after_damage_of_a_committed_query_are_undecided(tmp_path: Path)
         ("undecided", True),
     ]
     assert {row["kind"] for row in left_out(tmp_path)} == {"damaged"}
+
+
+# -- kinds of damage: what a query leaves out is what `ls` and `export` find -------------------------------------------
+
+SEGMENTS = (0, 15, 30, 45)
+END = 60
+
+
+def _entry(log: Path, change: Callable[[bytearray], None]) -> None:
+    """Change the second of the three entries of a log, with offsets 20 to 24."""
+    data = bytearray(log.read_bytes())
+    start = 12 + int.from_bytes(data[8:12])
+    end = start + 12 + int.from_bytes(data[start + 8 : start + 12])
+    entry = data[start:end]
+    change(entry)
+    log.write_bytes(data[:start] + entry + data[end:])
+
+
+def _set(position: int, code: str, value: int, *, seal: bool = False) -> Callable[[Path], None]:
+    def change(entry: bytearray) -> None:
+        struct.pack_into(code, entry, position, value)
+        entry[:] = sealed(entry) if seal else entry
+
+    return lambda log: _entry(log, change)
+
+
+def _zero(entry: bytearray) -> None:
+    entry[:] = bytes(len(entry))
+
+
+def _instead(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def change(log: Path) -> None:
+        log.unlink()
+        make(log)
+
+    return change
+
+
+def _linked(log: Path) -> None:
+    log.symlink_to(log.rename(log.with_name("moved.bin")))
+
+
+KINDS: dict[str, tuple[Callable[[Path], object], list[int]]] = {
+    "flipped byte": (_set(40, ">b", 99), [*range(20, 25)]),
+    "zeros": (
+        lambda log: _entry(log, lambda entry: entry.__setitem__(slice(None), bytes(len(entry)))),
+        [*range(20, 25)],
+    ),
+    "wrong size": (_set(8, ">i", 9999), [*range(20, 25)]),
+    "wrong size in the last segment": (
+        lambda log: _set(8, ">i", 9999)(log.with_name(f"{45:020}.log")),
+        [*range(50, 55)],
+    ),
+    "truncated": (lambda log: os.truncate(log, log.stat().st_size - 7), [*range(25, 30)]),
+    "hole between segments": (lambda log: log.unlink(), [*range(15, 30)]),
+    "overlapping entries": (_set(0, ">q", 17), [*range(22, 25)]),
+    "wrong base offset": (_set(0, ">q", 10**12), [*range(20, 25)]),
+    "wrong base offset in the name": (lambda log: log.rename(log.with_name(f"{18:020}.log")), [*range(15, 20)]),
+    "control bit on data": (_set(21, ">h", 0x20, seal=True), [*range(20, 25)]),
+    "empty file": (lambda log: os.truncate(log, 0), [*range(15, 30)]),
+    "FIFO": (_instead(os.mkfifo), [*range(15, 30)]),
+    "directory": (_instead(lambda log: log.mkdir()), [*range(15, 30)]),
+    "link to nowhere": (_instead(lambda log: log.symlink_to("nowhere")), [*range(15, 30)]),
+    "link to a file": (_linked, []),
+}
+"""What is done to the second of four segments, or the last one, and the offsets that a query then leaves out."""
+
+
+@each_of("kind", KINDS)
+def test_what_is_left_out_is_what_commands_find(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change, lost = KINDS[kind]
+    logs, log = tmp_path / "logs", tmp_path / "logs" / "t-0"
+    logs.mkdir()
+    with PartitionWriter(log, LogConfig(segment_bytes=500)) as writer:
+        for base in range(0, END, 5):
+            writer.append([new_record(value=b"%02d" % offset * 6) for offset in range(base, base + 5)])
+    for index in log.glob("*index"):  # else it says where the entries of a log are that is no file
+        index.unlink()
+    assert [int(path.stem) for path in sorted(log.glob("*.log"))] == list(SEGMENTS)
+    change(log / f"{15:020}.log")
+    left = [offset for offset in range(END) if offset not in lost]
+
+    dropped = read(logs, COLUMNS, mode="dropcorrupt").column("offset").to_pylist()
+    marked = read(logs, (*COLUMNS, "_corrupt"), mode="permissive").to_pylist()
+    told = left_out(logs)
+    assert sorted(dropped) == sorted(row["offset"] for row in marked if row["_corrupt"] is None) == left
+    assert {(row["topic"], row["partition"]) for row in told} == (
+        {("t", 0)} if lost and "control" not in kind else set()
+    )
+
+    capsys.readouterr()
+    listed = run(["ls", str(log)])
+    capsys.readouterr()
+    status = run(["export", str(log), "--to", str(tmp_path / "table"), "--json"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    changes = [change for line in lines for change in (line, *line.get("changes", ()))]
+    missing = {tuple(each.get("missing", each)[name] for name in RANGE) for each in changes if _is_missing(each)}
+    lacking = {each for each in missing if set(left).isdisjoint(range(*each))}  # commands end at damage, Spark does not
+    assert {(row["offset"], row["nextOffset"]) for row in told if row["kind"] == "missing"} >= lacking
+    if status == 3:
+        with pytest.raises(ReadError, match=r"SEG-.*option mode: dropcorrupt"):
+            read(logs, COLUMNS)
+        exported = offsets_of(tmp_path / "table") if lines else []
+        assert exported == left[: len(exported)]
+        assert any(row["kind"] == "damaged" for row in told) or missing
+    else:
+        assert read(logs, COLUMNS).column("offset").to_pylist() == offsets_of(tmp_path / "table") == left
+        assert status == listed == bool(told)
+
+
+RANGE = ("firstOffset", "nextOffset")
+
+
+def _is_missing(change: dict[str, Any]) -> bool:
+    return "missing" in change or change.get("type") == "missing"

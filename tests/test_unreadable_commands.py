@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import bundled
-from test_cli import UNREADABLE, Seglog
+from test_cli import FINE, UNREADABLE, Seglog
+
+from seglog_format.cli.main import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,3 +87,44 @@ def test_what_cannot_be_read_is_passed_over(
         assert name in reported
     if refused.suffix and command[0] == "recover":
         assert {path: before[path] if path == refused else path.read_bytes() for path in before} == before
+
+
+READING_ALL = {
+    "cluster": (),
+    "diff": ("clean",),
+    "doctor": (),
+    "export": ("--to", "table"),
+    "index": (),
+    "ls": (),
+    "recover": (),
+    "resurrect": (),
+    "retain": (),
+    "salvage": ("-o", "new"),
+    "transactions": (),
+    "verify": (),
+}
+"""Commands that read the partitions of a log directory, and what they need beside it."""
+WALKING = {"dump": ("--no-records",), "find": ("--count", "key")}
+"""Commands that read every file below a directory."""
+
+
+@pytest.mark.parametrize("named", ["orders", "orders-0.bak", "orders-0 (copy)", "lost+found"])
+def test_logs_in_a_directory_without_the_name_of_a_partition_are_never_passed_over_in_silence(
+    named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in ("logs/orders-0", f"logs/{named}", "clean/orders-0"):
+        shutil.copytree(next(bundled("4.4.0/one").glob("*-0")), tmp_path / path)
+    for command, arguments in READING_ALL.items():
+        assert run([command, "logs", *arguments]) == UNREADABLE, command
+        told = [line for line in capsys.readouterr().err.splitlines() if "with logs, which are not read" in line]
+        assert len(told) == 1, command
+        assert told[0].startswith(f"seglog: logs/{named}:0: ")
+    for command, arguments in WALKING.items():
+        assert run([command, *arguments, "logs"]) != UNREADABLE
+        assert "not read" not in capsys.readouterr().err
+    assert run(["doctor", "logs/orders-0"]) != UNREADABLE
+    for path in (tmp_path / "logs" / named).glob("*.log"):
+        path.unlink()
+    assert run(["ls", "logs"]) == FINE
+    assert "not read" not in capsys.readouterr().err

@@ -377,7 +377,7 @@ def repeated_partitions(paths: Sequence[Path]) -> Iterator[Finding]:
     shown = {path.resolve(): path for path in reversed(paths)}
     for node in brokers or [None]:
         mates = [shown[path] for path, of in nodes.items() if of in {node, None}]
-        yield from findings_of(_first_of_each([list_log_directory(path) for path in mates]))
+        yield from findings_of(_first_of_each([list_log_directory(path, is_subject=False) for path in mates]))
 
 
 def _node_of(directory: Path) -> int | None:

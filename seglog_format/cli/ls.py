@@ -276,8 +276,9 @@ def _list_partitions(path: Path, directory: LogDirectory, engine: str, *, is_lon
         tables, storage = tables_of(choice), storage_for(choice.engine)
         return partition_summary(entry, listing, directory, walk_all=is_long, tables=tables, storage=storage)
 
+    left_out = {error.location.path: error for error in directory.listing.left_out}
     for error in directory.listing.misnamed:
-        diagnose(str(error))
+        diagnose(str(left_out.get(error.location.path, error)))
     summaries, status = _each(directory.listing.partitions, summary, lambda entry: entry.path.name, "partitions")
     _write(path, summaries, partition_table, is_long=is_long, as_json=as_json)
     if any(NOTHING_READABLE in each.problem or each.is_damaged or each.is_incomplete for each in summaries):

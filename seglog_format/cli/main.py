@@ -189,8 +189,9 @@ class PipeClosedError(Exception):
     """The reader of standard output has ended."""
 
 
-SKIPPED_RULES: Final = frozenset({"SEG-PDR-020", "SEG-PDR-030"})
-"""Rules for what is too large or no file: commands do without it, and may not have reported it."""
+SKIPPED_RULES: Final = frozenset({"SEG-LDR-001", "SEG-PDR-020", "SEG-PDR-030"})
+"""Rules for what is under no partition's name, too large or no file: commands do without it, and may not have reported
+it."""
 
 
 def _report_skipped(refused: Iterable[FormatError]) -> None:

@@ -25,6 +25,7 @@ from seglog_format.names import (
     parse_object_name,
     segment_file_name,
 )
+from seglog_format.storage.file_reader import note_refusals
 from seglog_format.storage.log_storage import LOCAL, stays_inside
 
 if TYPE_CHECKING:
@@ -160,7 +161,10 @@ def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]])
         else:
             is_skipping = True
     if is_skipping:  # a listing records the logs and partitions that it skips
-        list_log_directory(directory) if is_log_directory(directory) else list_partition(directory)
+        if is_log_directory(directory):  # the logs in directories with other names are read
+            note_refusals(list_log_directory(directory, is_subject=False).blocked)
+        else:
+            list_partition(directory)
 
 
 def _size_of(entry: os.DirEntry[str]) -> int:

@@ -327,6 +327,16 @@ class LogDirectoryListing(NamedTuple):
     skipped: tuple[SkippedEntry, ...]
 
     @property
+    def left_out(self) -> tuple[FormatError, ...]:
+        """Errors for directories with logs whose names are no partition's: brokers fail, and no log in them is read."""
+        found = ((each, f"{each.found}, a directory with logs, which are not read") for each in self.misnamed)
+        return tuple(
+            FormatError(each.location, *each.requirements, expected=each.expected, found=text)
+            for each, text in found
+            if _holds_logs(Path(each.location.path))
+        )
+
+    @property
     def has_clean_shutdown(self) -> bool:
         """Return whether the clean-shutdown file exists, with any content."""
         return FileKind.CLEAN_SHUTDOWN in self.root_files
@@ -439,6 +449,12 @@ def _partition_name(directory: Path) -> PartitionDirectoryName | None:
         return None
 
 
+def _holds_logs(directory: Path) -> bool:
+    with suppress(SeglogError):
+        return any(_names_a_file(name, is_log=True) for name in scan_directory(directory).files)
+    return False
+
+
 def _next_offset(path: Path, storage: LogStorage) -> int:
     """Return the first offset after the last whole entry before any damage; 0 for a log without entries."""
     reached = 0
@@ -472,7 +488,7 @@ def list_log_directory(path: str | os.PathLike[str], *, is_subject: bool = True)
         others=others,
         skipped=skipped + tuple(SkippedEntry(name, "a directory") for name in directories if name in FIXED_NAMES),
     )
-    note_refusals(listing.blocked if is_subject else ())
+    note_refusals((*listing.blocked, *listing.left_out) if is_subject else ())
     return listing
 
 

@@ -504,7 +504,7 @@ def size_of_logs(path: Path) -> int:
         return path.stat().st_size
     if kind is PathKind.PARTITION:
         return _size_of_partition(path)
-    return sum(_size_of_partition(entry.path) for entry in list_log_directory(path).partitions)
+    return sum(_size_of_partition(entry.path) for entry in list_log_directory(path, is_subject=False).partitions)
 
 
 def _size_of_partition(path: Path) -> int:

@@ -323,6 +323,8 @@ class LocalMetadataTopic:
 
 
 def _read(directory: Path) -> Mapping[RemotePartitionId, RemoteSegments] | None:
+    if not any(directory.glob(f"{REMOTE_LOG_METADATA_TOPIC}-*")):
+        return None
     try:
         logs = open_log_directory(directory)
     except UsageError:  # a partition directory outside of a log directory

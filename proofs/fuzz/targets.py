@@ -1,11 +1,7 @@
 """Targets of fuzzing and bounds checks: the columnar engine and the reference read the same bytes, and must agree.
 
-The first byte of an input selects the target, whether checksums are corrected before, and the options:
-
-====  ============================================================================== bits  meaning ====
-============================================================================== 0-2   number of the target, in the order
-of `TARGETS` 3     whether checksums (and headers of lz4 frames) are corrected 4-7   options of the target ====
-==============================================================================
+The first byte of an input selects the target (bits 0 to 2), whether checksums, and those in headers of lz4 frames, are
+corrected before (bit 3), and the options of the target (bits 4 to 7).
 """
 
 from __future__ import annotations
@@ -13,9 +9,11 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 import google_crc32c
+import numpy as np
 import pyarrow as pa
 import xxhash
 
@@ -35,8 +33,10 @@ from seglog_format import (
     walk,
 )
 from seglog_format.checks import verify_log
-from seglog_format.engine.columnar import batch_tables, position_of, recovery_kernels
-from seglog_format.errors import FormatError, MissingOffsetsWarning
+from seglog_format.codec.decode import decode_frame
+from seglog_format.columnar.prefilter_entries import find_record
+from seglog_format.engine.columnar import batch_tables, position_of, prefilter, recovery_kernels
+from seglog_format.errors import FormatError, Location, MissingOffsetsWarning
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.recovery.segment_scan import scan_segment
 from seglog_format.types import IndexedOffset, IndexSettings, Record, Transactions
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 SEALED: Final = 0x08
 INT64_MAX: Final = 2**63 - 1
-PREALLOCATED: Final = 2**16
-"""Zeros behind a log: in so large a segment, the first record is looked up by the quick loop."""
 ENTRY_COLUMNS: Final = ("position", "codec", "timestamp_type", "sequence", "is_transactional", "batch_offset")
 ENGINE: Final = recovery_kernels()
 
@@ -152,8 +150,8 @@ class Targets:
             return compare_results("rows", found, wanted) + str([part.to_pylist() for part in narrow[0]])[-60:]
 
     def objects(self, data: bytes, option: int) -> str:
-        """Compare records as objects. Options as for `scan`, but the third: with preallocated zeros after the log."""
-        with self._partition(data + bytes(PREALLOCATED if option & 4 else 0), option) as partition:
+        """Compare records as objects. Options as for `scan`, without the third."""
+        with self._partition(data, option) as partition:
             shared = bounds_of(partition, option)
             if isinstance(shared, str):
                 return shared
@@ -210,17 +208,9 @@ def entries(data: bytes) -> str:
     log = LOG.holding(data)
     rows, end = table_of(log)
     wanted, _ = outcome(lambda: walk(log))
-    frames = [
-        [
-            frame.position,
-            frame.end - frame.position,
-            frame.header.magic,
-            frame.header.last_offset,
-            is_sealed(frame.data),
-        ]
-        for frame in wanted
-    ]
+    frames = [[it.position, len(it.data), it.header.magic, it.header.last_offset, is_sealed(it.data)] for it in wanted]
     compare_results("entries", rows, frames[: len(rows)])
+    find_records(log, wanted)
     ordered_end, last_offset = ENGINE.ordered_end(log, 0, INT64_MAX)
     ends = {0: -1} | {frame.end: frame.header.last_offset for frame in wanted}
     compare_results("the end of the order", last_offset, ends.get(ordered_end))
@@ -234,6 +224,21 @@ def entries(data: bytes) -> str:
     if found is not None and found not in [row[0] for row in rows]:
         compare_results("position of an offset", found, rows)
     return str((rows, sound, found))[-60:]
+
+
+def find_records(log: memoryview, frames: list[Any]) -> None:
+    """Compare where single records are found, by number and by time, in batches that the prefilter passes."""
+    parts = prefilter()(log, 0, LIMIT, lambda *_: None).parts(0, None)
+    passed = {position for part in parts for position in part.positions.tolist()}
+    for frame in frames:
+        if frame.position in passed and frame.header.magic == 2 and not frame.header.codec_id:  # noqa: PLR2004
+            records = decode_frame(frame, at=Location(), limit=LIMIT).records[:30]
+            starts = [*accumulate((record.size_in_bytes for record in records), initial=61)]
+            batch = np.frombuffer(frame.data, np.uint8)
+            for number, record in enumerate(records):
+                first = next(each for each, other in enumerate(records) if other.timestamp_ms >= record.timestamp_ms)
+                found = find_record(batch, number, -INT64_MAX - 1), find_record(batch, 0, record.timestamp_ms)
+                compare_results("positions of a record", found, (starts[number], starts[first]))
 
 
 def table_of(log: memoryview) -> tuple[list[list[Any]], int]:
@@ -254,16 +259,11 @@ def encoded(data: bytes, option: int) -> str:
         return ""
     reference = encode_batch(build_batch(records, base_offset=records[0].offset, codec=codec, keeps_offsets=True))
     rows = [
-        {
-            "offset": record.offset,
-            "timestamp": record.timestamp_ms,
-            "key": record.key,
-            "value": record.value,
-            "headers": [{"key": header.key, "value": header.value} for header in record.headers],
-        }
-        for record in records
+        (it.offset, it.timestamp_ms, it.key, it.value, [(header.key, header.value) for header in it.headers])
+        for it in records
     ]
-    parts = encode_columns(pa.Table.from_pylist(rows, SCHEMA), codec=codec, counts=[len(rows)])
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), SCHEMA.types, strict=True)]
+    parts = encode_columns(pa.Table.from_arrays(columns, schema=SCHEMA), codec=codec, counts=[len(rows)])
     return compare_results("encoded", b"".join(parts), reference)
 
 

@@ -14,7 +14,7 @@ from seglog_format.codec.compression import trailing_size
 from seglog_format.codec.control_record import controls_of, decode_control_record
 from seglog_format.codec.decode import decode_frame, field, verify_checksum
 from seglog_format.codec.decoders import containers_of
-from seglog_format.codec.encoders import body_size
+from seglog_format.codec.encoders import body_size, varint_size
 from seglog_format.codec.message_set import read_message_entry
 from seglog_format.codec.record_stream import has_very_many_records, stream_frame
 from seglog_format.errors import FormatError, Location
@@ -33,7 +33,6 @@ from seglog_format.model import (
     TimestampType,
 )
 from seglog_format.record_model import Record, RecordBatch
-from seglog_format.schema.fields import varint_size
 from seglog_format.schema.fixed_fields import BYTES_LENGTH, MESSAGE_HEADERS, RECORD_BATCH_HEADER_SIZE
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.logs import RecordLines, batch_line
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition, open_partition
-from seglog_format.log.segment import trusted_position
+from seglog_format.log.segment import trusted_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -182,7 +182,7 @@ class _Lookup:
 
     def _add_trust(self, segment: LogSegment, offset: int, position: int) -> int:
         """Add whether a lookup that trusts indexes starts at an index entry; return where the walk starts."""
-        if trusted_position(segment, offset) is None:
+        if trusted_entry(segment, offset) is None:
             text = f"no intact entry of a fitting offset is at {position}: start at position 0"
             self.add_step("trust", text, "SEG-IDX-009")
             return 0

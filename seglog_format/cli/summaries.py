@@ -199,6 +199,7 @@ def segment_summary(
         contents, (first, last) = Contents(), segment.allowed
         next_offset, end, state, tail_size, is_damaged = segment.base_offset, 0, "", 0, False
         overlaps: list[Overlap] = []
+        size = segment.source.size
         parts = tables and tables(segment.source, first_offset=first, last_offset=last, checksums=False)
         for table in parts or ():
             contents.add_many(table)
@@ -213,7 +214,7 @@ def segment_summary(
             segment.refuse_hidden_entries(end)
         except FormatError as problem:
             rules = ", ".join(problem.requirements)
-            state, tail_size = f"damaged at {problem.location.position} [{rules}]", segment.size - end
+            state, tail_size = f"damaged at {problem.location.position} [{rules}]", size - end
             is_damaged = True
         else:
             tail_size = frames.tail.size
@@ -225,7 +226,7 @@ def segment_summary(
             name=files.log.name,
             base_offset=files.base_offset,
             next_offset=next_offset,
-            size=segment.size,
+            size=size,
             index_size=sum(_index_sizes((files,), storage)),
             contents=contents,
             offset_index=read_uncut(partial(_index_state, segment, "offset_index")),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from seglog_format.schema.fields import varint_size
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,6 +23,11 @@ class Encoders(NamedTuple):
     record: Callable[[Record], bytes]
     batch: Callable[[RecordBatchHeader, bytes], bytes]
     message: Callable[[MessageHeader, bytes | None, bytes | None], bytes]
+
+
+def varint_size(value: int) -> int:
+    """Return the size of the shortest encoding of a signed number (SEG-REC-005)."""
+    return ((value if value >= 0 else ~value).bit_length() + 7) // 7  # a bit for the sign, and 7 bits in a byte
 
 
 def body_size(record: Record) -> int:

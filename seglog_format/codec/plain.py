@@ -16,9 +16,8 @@ from seglog_format.codec.record_rules import (
     require_size,
 )
 from seglog_format.errors import CorruptRecordError, Location, RefusedError
-from seglog_format.model import INT32_MAX, INT64_MAX, NO_SEQUENCE, RecordBatchHeader, TimestampOffset, TimestampType
+from seglog_format.model import INT32_MAX, INT64_MAX, NO_SEQUENCE, RecordBatchHeader, TimestampType
 from seglog_format.record_model import Record, RecordHeader
-from seglog_format.schema.fixed_fields import RECORD_BATCH_HEADER_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,38 +92,6 @@ def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location)
         CorruptRecordError: the record is damaged.
     """
     return RecordReading(section, header, at).record(0)
-
-
-def decode_record_of_sound_batch(batch: bytes, header: RecordBatchHeader, number: int) -> Record:
-    """Return one record of a batch whose records are known to be sound, without a look into those before it.
-
-    Args:
-        batch: its bytes; it is not compressed.
-        header: of the batch.
-        number: of the record in the batch, from 0.
-    """
-    position = RECORD_BATCH_HEADER_SIZE
-    for _ in range(number):
-        length, following = batch[position], batch[position + 1]
-        if length < MORE:
-            position += 1 + (length >> 1)
-        elif following < MORE:
-            position += 2 + ((length & 127 | following << GROUP_BITS) >> 1)
-        else:
-            reading = FieldReading(batch, position)
-            length = reading._varint("length", INT32_BITS)  # noqa: SLF001 - of this module
-            position = reading.position + length
-    reading = FieldReading(batch, position)
-    length = reading._varint("length", INT32_BITS)  # noqa: SLF001 - as above
-    return RecordReading(batch[position : reading.position + length], header, Location()).record(number)
-
-
-def timestamps_of_sound_batch(batch: bytes, header: RecordBatchHeader) -> Iterator[TimestampOffset]:
-    """Yield timestamp and offset of the records of a batch; arguments as `decode_record_of_sound_batch`."""
-    reading = RecordReading(batch, header, Location())
-    reading.position = RECORD_BATCH_HEADER_SIZE
-    for number in range(header.records_count):
-        yield reading.timestamp(number)
 
 
 class FieldReading:
@@ -271,18 +238,6 @@ class RecordReading(FieldReading):
             return self._record(index)
         except FieldError as problem:
             raise self._damage(index, problem) from None
-
-    def timestamp(self, number: int) -> TimestampOffset:
-        """Read the next record of a sound batch as far as its timestamp, and pass over the rest."""
-        length = self._varint("length", INT32_BITS)
-        end = self.position + length
-        self.position += 1
-        delta = self._varint("timestamp_delta", INT64_BITS)
-        self.position = end
-        timestamp_ms = self.base_time + delta if self.append_time is None else self.append_time
-        if not -INT64_MAX <= timestamp_ms <= INT64_MAX:
-            timestamp_ms = record_timestamp(self.batch, delta)
-        return TimestampOffset(timestamp_ms, self.base_offset + number)
 
     def _damage(self, index: int, problem: FieldError) -> CorruptRecordError:
         at = self.at.at(f"records[{index}].{problem.name}", problem.position, self.size - problem.position)

@@ -14,6 +14,7 @@ from seglog_format.columnar.entries import COLUMN
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS, EntryColumns
 from seglog_format.columnar.memory import SLACK
 from seglog_format.columnar.notes import NOTE_SIZE, noted_entries
+from seglog_format.columnar.schema import TIMESTAMP_TYPE
 from seglog_format.columnar.views import MAX_INLINE, VIEW_SIZE, gather_values, gather_views
 from seglog_format.errors import UsageError
 
@@ -261,7 +262,7 @@ class Assembly:
 
     def _timestamp(self) -> pa.Array:
         valid = self._validity(names.TIMESTAMPS_VALID, names.NULL_TIMESTAMPS)
-        return pa.Array.from_buffers(self.shape.timestamp_type, self.rows, [valid, self._part(names.TIMESTAMPS)])
+        return pa.Array.from_buffers(TIMESTAMP_TYPE, self.rows, [valid, self._part(names.TIMESTAMPS)])
 
     def _key(self) -> pa.Array:
         return self._row_bytes(names.KEYS, self._validity(names.KEYS_VALID, names.NULL_KEYS), names.KEY_BYTES)

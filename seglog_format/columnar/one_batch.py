@@ -1,4 +1,4 @@
-"""A check of one batch by the kernel that `verify` uses, for lookups of single records: numpy is not needed for it."""
+"""A search for one record of a batch that the kernel of `verify` finds sound: numpy is not needed for it."""
 
 from __future__ import annotations
 
@@ -38,33 +38,38 @@ class Passed:
 
 
 @cache
-def _prepared() -> tuple[Callable[..., int], Passed, Passed]:
-    """Return the kernel, its plan, and an empty array."""
+def _kernels() -> tuple[Callable[..., int], Callable[..., int], Passed]:
+    """Return both kernels and the plan of the first."""
     found = library()
     assert found is not None, "whether there is a library was asked before"
     plan = array(NUMBERS, [0] * names.PLAN_SIZE)
     plan[names.CHECKSUM_PATH] = checksum_path()
-    return found.kernel("prefilter_entries"), Passed(plan, names.PLAN_SIZE), Passed(b"", 0)
+    return found.kernel("prefilter_entries"), found.kernel("find_record"), Passed(plan, names.PLAN_SIZE)
 
 
-class SoundBatches:
-    """Decides that batches are sound: checksum, header, and each record. It does not cover compressed ones.
+class RecordFinder:
+    """Finds one record of a batch that is sound: checksum, header, and each record. It does not cover compressed ones.
 
     Not thread-safe: all calls use the same memory.
     """
 
     def __init__(self) -> None:
-        self._kernel, self._plan, self._none = _prepared()
+        self._prefilter, self._find, self._plan = _kernels()
+        self._none = Passed(b"", 0)
         self._log = Passed(bytearray(FIRST_SIZE), FIRST_SIZE)
         self._state = Passed(array(NUMBERS, bytes(8 * names.STATE_SIZE)), names.STATE_SIZE)
         self._row = Passed(array(NUMBERS, bytes(8 * ROW_NUMBERS)), ROW_NUMBERS)
 
-    def is_sound(self, batch: Buffer, base_offset: int) -> bool:
-        """Return whether an uncompressed batch of magic 2 decodes to as many records as its range of offsets has.
+    def find(self, batch: Buffer, base_offset: int, number: int, timestamp_ms: int) -> int | None:
+        """Return the position of the first record from a number on that is not older than a timestamp.
+
+        None: there is none, or the batch of magic 2 does not decode to as many records as its range of offsets has.
 
         Args:
             batch: its bytes.
             base_offset: of it.
+            number: of a record in it, from 0.
+            timestamp_ms: milliseconds since 1970.
         """
         size, state = len(batch), self._state.memory
         if size > len(self._log.memory):
@@ -73,5 +78,8 @@ class SoundBatches:
         self._log.size = size
         state[names.POSITION], state[names.PREVIOUS] = 0, base_offset - 1
         stored = self._row  # of a compressed entry only, which does not pass
-        answer = self._kernel(self._log, self._none, self._none, self._plan, self._state, self._row, stored)
-        return answer == names.FULL and state[names.ROWS] == 1 and not self._row.memory[FLAGS]
+        answer = self._prefilter(self._log, self._none, self._none, self._plan, self._state, self._row, stored)
+        if answer != names.FULL or state[names.ROWS] != 1 or self._row.memory[FLAGS]:
+            return None
+        position: int = self._find(self._log, number, timestamp_ms)
+        return None if position < 0 else position

@@ -432,6 +432,28 @@ def prefilter_entries(
     return answer
 
 
+@kernel
+def find_record(log: Bytes, number: int, timestamp_ms: int) -> int:
+    """Return the position of the first record, from a number on, that is not older than a timestamp; -1 without any.
+
+    Args:
+        log: bytes of an uncompressed batch that passed.
+        number: of the record in the batch, from 0.
+        timestamp_ms: milliseconds since 1970.
+    """
+    data, end, position = region(log), len(log), BATCH_HEADER_SIZE
+    is_append_time = load_be16(data, BATCH_ATTRIBUTES) & LOG_APPEND_TIME
+    for each in range(load_be32(data, RECORDS_COUNT)):
+        length, start = exact_varint(data, position, end, INT32_BYTES)
+        if each >= number:
+            delta, _ = exact_varint(data, start + 1, end, INT64_BYTES)
+            time_ms = int64(uint64(load_be64(data, BASE_TIMESTAMP)) + uint64(delta))
+            if (load_be64(data, MAX_TIMESTAMP) if is_append_time else time_ms) >= timestamp_ms:
+                return position
+        position = start + length
+    return -1
+
+
 @inlined
 def _content(data: Region, position: int, size: int) -> tuple[int, int, int]:
     """Return start, end and codec of the records, or of a wrapper's value; no start if they are not covered.

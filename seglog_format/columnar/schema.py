@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import pyarrow as pa
@@ -24,8 +24,25 @@ COLUMNS: Final = (*DEFAULT_COLUMNS, "headers", *ENTRY_COLUMNS)
 NO_TIMESTAMP: Final = -1
 
 
-def _bytes_types() -> dict[str, pa.DataType]:
-    return {"view": pa.binary_view(), "binary": pa.binary(), "large_binary": pa.large_binary()}
+BYTES_TYPES: Final = {"view": pa.binary_view(), "binary": pa.binary(), "large_binary": pa.large_binary()}
+"""Type of keys and values by layout."""
+TIMESTAMP_TYPE: Final = pa.timestamp("ms", tz="UTC")
+"""Type of timestamps: milliseconds since 1970; null if a record has none."""
+
+
+@cache
+def _fields(layout: str) -> dict[str, pa.Field]:
+    """Return the fields of all columns."""
+    kind = BYTES_TYPES[layout]
+    header = pa.struct([pa.field("key", kind, nullable=False), pa.field("value", kind)])
+    return {
+        "offset": pa.field("offset", pa.int64(), nullable=False),
+        "timestamp": pa.field("timestamp", TIMESTAMP_TYPE),
+        "key": pa.field("key", kind),
+        "value": pa.field("value", kind),
+        "headers": pa.field("headers", pa.list_(header), nullable=False),
+        **{name: pa.field(name, each, nullable=name not in ALWAYS_THERE) for name, each in TYPES.items()},
+    }
 
 
 @dataclass(frozen=True)
@@ -46,36 +63,24 @@ class Shape:
             chosen = ", ".join(map(repr, self.columns))
             msg = f"columns: expected each at most once, of {', '.join(COLUMNS)}, found {chosen}"
             raise UsageError(msg)
-        if self.layout not in _bytes_types():
-            msg = f"layout is {', '.join(_bytes_types())}, not {self.layout!r}"
+        if self.layout not in BYTES_TYPES:
+            msg = f"layout is {', '.join(BYTES_TYPES)}, not {self.layout!r}"
             raise UsageError(msg)
 
     @property
     def bytes_type(self) -> pa.DataType:
         """Type of keys and values."""
-        return _bytes_types()[self.layout]
+        return BYTES_TYPES[self.layout]
 
-    @cached_property
-    def timestamp_type(self) -> pa.DataType:
-        """Type of timestamps: milliseconds since 1970; null if a record has none."""
-        return pa.timestamp("ms", tz="UTC")
-
-    @cached_property
+    @property
     def header_type(self) -> pa.DataType:
         """Type of one header."""
-        return pa.struct([pa.field("key", self.bytes_type, nullable=False), pa.field("value", self.bytes_type)])
+        return _fields(self.layout)["headers"].type.value_type
 
     @cached_property
     def schema(self) -> pa.Schema:
         """Schema of the batches."""
-        fields = {
-            "offset": pa.field("offset", pa.int64(), nullable=False),
-            "timestamp": pa.field("timestamp", self.timestamp_type),
-            "key": pa.field("key", self.bytes_type),
-            "value": pa.field("value", self.bytes_type),
-            "headers": pa.field("headers", pa.list_(self.header_type), nullable=False),
-            **{name: pa.field(name, kind, nullable=name not in ALWAYS_THERE) for name, kind in TYPES.items()},
-        }
+        fields = _fields(self.layout)
         return pa.schema([fields[name] for name in self.columns])
 
     def of_records(

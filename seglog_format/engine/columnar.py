@@ -92,15 +92,18 @@ def batch_tables() -> BatchTables:
     return table_parts
 
 
-def sound_batches() -> Callable[[Buffer, int], bool] | None:
-    """Return the check of single batches of `columnar.one_batch`; None if there is no library of kernels."""
+def record_finder() -> Callable[[Buffer, int, int, int], int | None] | None:
+    """Return the function that finds a record in a sound batch; None if there is no library of kernels.
+
+    See `columnar.one_batch.RecordFinder.find`.
+    """
     from seglog_format.columnar.kernel_library import library  # noqa: PLC0415 - as above
 
     if library() is None:
         return None
-    from seglog_format.columnar.one_batch import SoundBatches  # noqa: PLC0415 - as above
+    from seglog_format.columnar.one_batch import RecordFinder  # noqa: PLC0415 - as above
 
-    return SoundBatches().is_sound
+    return RecordFinder().find
 
 
 def position_of(log: ByteSource, allowed_offsets: tuple[int, int], offset: int) -> int | None:

@@ -8,7 +8,6 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.control_record import decode_control_record, decode_early_control_record
-from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.codec.decode import checksum_is_valid, verify_checksum
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, FrameWalk
 from seglog_format.codec.record_stream import stream_frame
@@ -252,6 +251,7 @@ def directory_topic(source: Source) -> str:
 
 def application_decoder(topic: str) -> ApplicationDecoder:
     """Return the decoder for key and value of a topic's records; it returns None if the topic is not one of Kafka's."""
+    from seglog_format.codec.coordinator_records import decode_application_record  # noqa: PLC0415 - loads declarations
 
     def decoded(key: bytes | None, value: bytes | None) -> dict[str, object] | None:
         if len(key or b"") + len(value or b"") > MAX_DECODED_SIZE:

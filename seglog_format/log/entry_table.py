@@ -281,7 +281,7 @@ class EntryTable:
             passed: called from time to time with the position before which bytes are not needed any more.
         """
         start = None
-        while start != self.position:
+        while start != self.position and self.has_to_grow(target):
             start = self.position
             with suppress(UnreadableError):  # `_walk` fails on the same bytes
                 self._stride(source, target, min(start + STRIDE_SIZE, source.size - MAX_TRAILING_SIZE))

@@ -22,7 +22,7 @@ from seglog_format.errors import Location, SeglogError
 from seglog_format.model import NO_TIMESTAMP, OffsetPosition, TimestampOffset
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.storage.byte_source import MemoryBytes
-from seglog_format.storage.file_bytes import FIRST_WINDOW, MAX_LOG_SIZE, MAX_WHOLE_SIZE, NOTHING, refuse_beyond
+from seglog_format.storage.file_bytes import FIRST_WINDOW, MAX_LOG_SIZE, MAX_WHOLE_SIZE, refuse_beyond
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class IndexFile(Closing, Generic[EntryT]):
             UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
             RefusedError: it is larger than a broker can map (SEG-PDR-020).
         """
-        check = partial(refuse_beyond, MAX_LOG_SIZE)
-        return cls(storage.open(Path(path), mapped=mapped, check=check), base_offset)
+        known = path if isinstance(path, Path) else Path(path)
+        return cls(storage.open(known, mapped=mapped, check=partial(refuse_beyond, MAX_LOG_SIZE)), base_offset)
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:
@@ -130,21 +130,20 @@ class IndexFile(Closing, Generic[EntryT]):
             key: an offset for an offset index, a timestamp in milliseconds for a time index.
         """
         low, high = 0, self.slot_count - self.trailing_zero_count
-        size, unpack_from, key = self.layout.size, self.layout.unpack_from, key - self._key_base
-        start, data = 0, NOTHING
-        while low < high:
+        source, size, unpack_from, key = self.source, self.layout.size, self.layout.unpack_from, key - self._key_base
+        while (high - low) * size > FIRST_WINDOW:
             middle = (low + high) // 2
-            position = middle * size
-            if not start <= position <= start + len(data) - size:
-                if (high - low) * size > FIRST_WINDOW:
-                    start, data = position, self.source.view(position, position + size)
+            slot = source.view(middle * size, (middle + 1) * size)
+            low, high = (low, middle) if unpack_from(slot)[0] > key else (middle + 1, high)
+        if low < high:
+            start, data = source.window(low * size, (high - low) * size)
+            while low < high:
+                middle = (low + high) // 2
+                if unpack_from(data, middle * size - start)[0] > key:
+                    high = middle
                 else:
-                    start, data = self.source.window(low * size, (high - low) * size)
-            if unpack_from(data, position - start)[0] > key:
-                high = middle
-            else:
-                low = middle + 1
-        return self.slots()[low - 1] if low else None
+                    low = middle + 1
+        return self._decode(*unpack_from(source.view((low - 1) * size, low * size))) if low else None
 
     def slots(self) -> Sequence[EntryT]:
         """Return every whole slot, whether or not they are in order, preallocated ones included."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy as copied
 from functools import cached_property, partial
 from itertools import chain
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.arguments import Closing, require_offset, require_offsets
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine.choice import COLUMNAR_SIZE, Engine, engine_for
-from seglog_format.errors import OffsetOutOfRangeError, UsageError
+from seglog_format.errors import FormatError, OffsetOutOfRangeError, UsageError
 from seglog_format.log.entry_table import is_within
 from seglog_format.log.gaps import GapWatch, reporting, tiered_gap, warn_of_gap
 from seglog_format.log.listing import PartitionListing, greatest, list_partition, reached_offsets
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seglog_format.engine.choice import Choice
-    from seglog_format.errors import FormatError, UndecodedRecordError
+    from seglog_format.errors import UndecodedRecordError
     from seglog_format.log.gaps import AtBorder, Gap, OnCorrupt, OnGap
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.scanning import EntryPosition
@@ -216,7 +217,7 @@ class Partition(Closing):
         end = INT64_MAX if to_offset is None else to_offset
         has_times = from_timestamp_ms is not None or to_timestamp_ms is not None
         if engine is Engine.AUTO and transactions is None and from_offset is not None and not has_times:
-            first = self._reader.known_record(start) if self.log_start_offset <= start < end else None
+            first = self._reader.record_at(start) if self.log_start_offset <= start < end else None
             if first is not None:
                 return chain((first,), self._following(start + 1, to_offset, on_gap))
         entry = self._find_entry(start) if engine is Engine.COLUMNAR and not has_times else None
@@ -517,7 +518,8 @@ class Partition(Closing):
             return TimestampOffset(NO_TIMESTAMP, self.log_end_offset)
         if timestamp_ms in {OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL}:
             return first_offset(self._reader, self.log_start_offset, timestamp_ms)
-        self._warn_of_tiered()
+        if self._tiered_gap is not None:
+            warn_of_gap(self._tiered_gap)
         if timestamp_ms == OffsetSpec.MAX_TIMESTAMP:
             return first_of_largest(self._reader, self.log_start_offset)
         if timestamp_ms in {OffsetSpec.LATEST_TIERED, OffsetSpec.EARLIEST_PENDING_UPLOAD}:
@@ -550,8 +552,12 @@ class Partition(Closing):
         Raises:
             FormatError: the last segment is damaged, and the offset may have been in it.
         """
-        if offset >= self.log_end_offset and self.segments:
-            last = self.segments[-1]
+        last = self.segments[-1] if self.segments else None
+        if last is not None and not self.trust_indexes:
+            with suppress(FormatError):
+                if last.number_of(offset) is not None:
+                    return False  # to find that end would take a walk over the whole segment
+        if last is not None and offset >= self.log_end_offset:
             last.verify_last_entry()
             last.raise_damage()
         return offset > self.log_end_offset
@@ -574,11 +580,14 @@ class Partition(Closing):
                 self._gap_watch.at_border(callback, last[0], last[0], None)
         return partial(self._gap_watch.at_border, callback)
 
-    @cached_property
+    @property
     def tiered_offsets(self) -> MissingOffsets | None:
         """The offsets that are only in a remote store, and cannot be read here; None without any (SEG-PDR-028)."""
-        gap = tiered_gap(self.listing, self._log_start_checkpoint)
-        return None if gap is None else gap.missing
+        return None if self._tiered_gap is None else self._tiered_gap.missing
+
+    @cached_property
+    def _tiered_gap(self) -> Gap | None:
+        return tiered_gap(self.listing, self._log_start_checkpoint)
 
     @cached_property
     def missing_offsets(self) -> tuple[Gap, ...]:
@@ -599,11 +608,6 @@ class Partition(Closing):
         """The text that errors about an offset append, to name the offsets that are only in a remote store."""
         tiered = self.tiered_offsets
         return "" if tiered is None else f"; {tiered.first_offset} to {tiered.next_offset - 1} are not here: tiered"
-
-    def _warn_of_tiered(self) -> None:
-        gap = tiered_gap(self.listing, self._log_start_checkpoint)
-        if gap is not None:
-            warn_of_gap(gap)
 
     @cached_property
     def _gap_watch(self) -> GapWatch:

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from operator import lt
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from seglog_format.codec.decoders import decoders_of
 from seglog_format.engine import columnar
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.entry_table import overlap_of
+from seglog_format.log.segment import starts_at
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, RecordBatchHeader, TimestampOffset
+from seglog_format.schema.fixed_fields import RECORD_BATCH_MAGIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seglog_format.codec.record_stream import StreamedBatch
     from seglog_format.log.gaps import AtBorder
     from seglog_format.log.search import Wanted
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import Tail
     from seglog_format.record_model import Message, Record, RecordBatch
     from seglog_format.storage.byte_source import Buffer
 
+    FindRecord: TypeAlias = Callable[[Buffer, int, int, int], int | None]
+
 
 QUICK_SIZE: Final = 2**16
-"""Minimum size of a segment for which lookups keep decoded batches, and read records from them."""
+"""Minimum size of a log in which lookups decode one record, and load compiled code for that."""
+
+MAX_LONE_SIZE: Final = 2**20
+"""Maximum size of a batch of which one record is decoded."""
 
 Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
 
@@ -128,9 +133,8 @@ class LogReader:
         self._last: tuple[LogSegment, RecordBatch] | None = None
 
     @cached_property
-    def _known(self) -> KnownRecords:
-
-        return KnownRecords()
+    def _find_record(self) -> FindRecord | None:
+        return columnar.record_finder()
 
     def floor(self, offset: int) -> int | None:
         """Return the number of the segment with the greatest base offset not above an offset (SEG-LKP-001)."""
@@ -207,23 +211,50 @@ class LogReader:
         self._last = segment, batch
         return batch
 
-    def known_record(self, offset: int) -> Record | Message | None:
-        """Return the record at an offset, by `KnownRecords`; None if the usual decoders must read it."""
+    def record_at(self, offset: int) -> Record | Message | None:
+        """Return the record at an offset, decoded alone; None if the usual decoders must read it, or there is none."""
         number = self.floor(offset)
-        if number is None or self.segments[number].size < QUICK_SIZE:
+        if number is None:
             return None
-        return self._known.find(self.segments[number], offset, trust_index=self.trust_indexes)
+        segment = self.segments[number]
+        with suppress(FormatError):
+            frame = segment.entry_with(offset, trust_index=self.trust_indexes) if _is_large(segment) else None
+            if frame is not None and starts_at(frame) <= offset:
+                is_message = frame.header.magic < RECORD_BATCH_MAGIC and not frame.header.codec_id
+                return self.decode(segment, frame).records[0] if is_message else self._record_in(frame, offset)
+        return None
 
-    def timestamps(self, segment: LogSegment, frame: Frame) -> Iterable[TimestampOffset]:
-        """Return timestamp and offset of each record of an entry.
+    def _record_in(self, frame: Frame, offset: int, timestamp_ms: int = -INT64_MAX - 1) -> Record | None:
+        """Return the first record of an entry from an offset on that is not older than a timestamp, decoded alone.
+
+        None: there is no such record, or compiled code does not cover the entry or does not find it sound. It covers
+        batches of data without compression that have a record for each of their offsets.
+        """
+        header, find = frame.header, self._find_record
+        if find is None or not isinstance(header, RecordBatchHeader) or decoders_of(frame) is not None:
+            return None
+        if header.codec_id or header.is_control or header.size_in_bytes > MAX_LONE_SIZE:
+            return None
+        position = find(frame.data, header.base_offset, max(offset - header.base_offset, 0), timestamp_ms)
+        if position is None:
+            return None
+        from seglog_format.codec.plain import decode_first_record  # noqa: PLC0415 - loaded with the first
+
+        return decode_first_record(bytes(frame.data[position:]), header, Location())
+
+    def first_not_older(
+        self, segment: LogSegment, frame: Frame, timestamp_ms: int, offset: int
+    ) -> TimestampOffset | None:
+        """Return the first record of an entry, from an offset on, that is not older than a timestamp.
 
         Raises:
             FormatError: it is damaged or refused.
         """
-        sound = sound_batch(frame, self._known.is_sound) if segment.size >= QUICK_SIZE else None
-        if sound is not None:
-            return sound.timestamps()
-        return (TimestampOffset(record.timestamp_ms, record.offset) for record in self.decode(segment, frame).records)
+        lone = self._record_in(frame, offset, timestamp_ms) if _is_large(segment) else None
+        for record in self.decode(segment, frame).records if lone is None else (lone,):
+            if record.offset >= offset and record.timestamp_ms >= timestamp_ms:
+                return TimestampOffset(record.timestamp_ms, record.offset)
+        return None
 
     def verify_gap(self, offset: int) -> None:
         """Verify the entry before a missing offset, as `LogSegment.verify_gap` does."""
@@ -332,142 +363,6 @@ def delivered(
             yield record
 
 
-# -- lookups of single records from recently decoded batches (chapter 60) ----------------------------------------------
-
-
-MAX_KNOWN_SIZE: Final = 2**25
-"""Approximate maximum of bytes of memory for decoded batches."""
-MAX_KNOWN_RECORDS: Final = 2**16
-"""Maximum number of records of a batch that is decoded whole to look up one of them."""
-MAX_WRAPPER_SIZE: Final = 2**20
-"""Maximum size of a wrapper that is decompressed to look up one message: its header has no count of messages."""
-LONE_RECORDS: Final = 8
-"""Number of lookups in a batch that decode one record each: they take as long as one that decodes a usual batch."""
-MAX_MET: Final = 2**12
-"""Maximum number of batches that are remembered because a record of them was looked up."""
-OBJECT_SIZE: Final = 256
-"""Approximate bytes of memory that a record object takes besides its key, value and headers."""
-
-Known = tuple["Record | Message", ...]
-"""The records of an entry by ascending offset; empty if the entry must be read by the usual decoders."""
-NOTHING: Final[Known] = ()
-
-
-class KnownRecords:
-    """A cache of the batches that the last lookups decoded, except those that the usual decoders must read.
-
-    The first lookups in a batch decode one record each, if compiled code finds the whole batch sound. A later lookup
-    decodes all.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int], Known] = {}
-        self._size = 0
-        self._met: dict[tuple[int, int], int] = {}
-        self.is_sound = columnar.sound_batches()
-
-    def find(self, segment: LogSegment, offset: int, *, trust_index: bool = False) -> Record | Message | None:
-        """Return the record at an offset; None if there is none, or if only the usual decoders can find it.
-
-        Args:
-            segment: the segment that may hold the record.
-            offset: absolute.
-            trust_index: start at an index entry that looks right, as `LogSegment.position_of` does.
-        """
-        try:
-            position = segment.position_of(offset, trust_index=trust_index)
-        except FormatError:
-            return None
-        if position is None:
-            return None
-        key = segment.base_offset, position
-        known = self._known.get(key)
-        if known is None and self.is_sound is not None and (met := self._met.get(key, 0)) < LONE_RECORDS:
-            self._met = self._met if len(self._met) < MAX_MET else {}
-            self._met[key] = met + 1
-            with suppress(FormatError):
-                lone = sound_batch(segment.frame_at(position), self.is_sound)
-                if lone is not None:
-                    return lone.record(offset) if offset >= lone.header.base_offset else None
-        if known is None:
-            known = self._keep(key, _decoded(segment, position))
-        number = bisect_left(known, offset, key=_offset)
-        return known[number] if number < len(known) and known[number].offset == offset else None
-
-    def _keep(self, key: tuple[int, int], known: Known) -> Known:
-        size = _memory(known)
-        if size <= MAX_KNOWN_SIZE:
-            self._known[key] = known
-            self._size += size
-        while self._size > MAX_KNOWN_SIZE:
-            self._size -= _memory(self._known.pop(next(iter(self._known))))
-        return known
-
-
-def _memory(known: Known) -> int:
-    return OBJECT_SIZE + sum(OBJECT_SIZE + record.size_in_bytes for record in known)
-
-
-def _offset(record: Record | Message) -> int:
-    return record.offset
-
-
-class SoundBatch(NamedTuple):
-    """A batch of data without compression that compiled code found sound: it has a record for each of its offsets."""
-
-    header: RecordBatchHeader
-    data: bytes
-
-    def record(self, offset: int) -> Record:
-        """Return the record at an offset that the batch has."""
-        from seglog_format.codec.plain import decode_record_of_sound_batch  # noqa: PLC0415 - loaded with the first
-
-        return decode_record_of_sound_batch(self.data, self.header, offset - self.header.base_offset)
-
-    def timestamps(self) -> Iterator[TimestampOffset]:
-        """Yield timestamp and offset of each record."""
-        from seglog_format.codec.plain import timestamps_of_sound_batch  # noqa: PLC0415 - as above
-
-        return timestamps_of_sound_batch(self.data, self.header)
-
-
-def sound_batch(frame: Frame | Tail, is_sound: Callable[[Buffer, int], bool] | None) -> SoundBatch | None:
-    """Return an entry if compiled code finds it sound; None for entries that it does not cover.
-
-    Raises:
-        UnreadableError: the disk refuses a part of the entry.
-    """
-    if is_sound is None or not isinstance(frame, Frame) or not isinstance(frame.header, RecordBatchHeader):
-        return None
-    header, is_declared = frame.header, decoders_of(frame) is not None
-    if is_declared or header.codec_id or header.is_control or header.size_in_bytes > MAX_WRAPPER_SIZE:
-        return None
-    data = bytes(frame.data)
-    return SoundBatch(header, data) if is_sound(data, header.base_offset) else None
-
-
-def _decoded(segment: LogSegment, position: int) -> Known:
-    try:
-        frame = segment.frame_at(position)
-        if not isinstance(frame, Frame) or not _is_small(frame):
-            return NOTHING
-        batch = segment.decode(frame)
-    except FormatError:
-        return NOTHING
-    if not _offsets_match_header(batch):
-        return NOTHING
-    return batch.records
-
-
-def _is_small(frame: Frame) -> bool:
-    """Return whether an entry may hold data records, and is small enough to decode whole to look up one."""
-    header = frame.header
-    if not isinstance(header, RecordBatchHeader):
-        return not header.codec_id or header.size_in_bytes <= MAX_WRAPPER_SIZE
-    return not header.is_control and (header.records_count or 0) <= MAX_KNOWN_RECORDS
-
-
-def _offsets_match_header(batch: RecordBatch) -> bool:
-    """Return whether offsets increase, up to the header's last offset: if not, a later lookup might miss records."""
-    offsets = [record.offset for record in batch.records]
-    return all(map(lt, offsets, [*offsets[1:], batch.header.next_offset]))
+def _is_large(segment: LogSegment) -> bool:
+    """Return whether lookups in a segment are worth compiled code."""
+    return segment.source.size >= QUICK_SIZE

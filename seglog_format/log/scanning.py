@@ -259,7 +259,7 @@ def find_entry(reader: LogReader, offset: int) -> EntryPosition | None:
     if number is None or reader.trust_indexes:
         return None
     segment = reader.segments[number]
-    if is_sparse(segment.source):
+    if offset <= segment.base_offset or is_sparse(segment.source):
         return None
     position = columnar.position_of(segment.source, (segment.allowed.first, segment.allowed.last), offset)
     return None if position is None else (number, position)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.listing import SegmentFiles
-    from seglog_format.model import TimestampOffset
     from seglog_format.record_model import RecordBatch
     from seglog_format.storage.byte_source import SourceFile
     from seglog_format.storage.log_storage import LogStorage
@@ -156,7 +155,8 @@ class LogSegment(Closing):
 
     def _grow(self, target: int) -> None:
         if self._table.has_to_grow(target):
-            walk_headers(self._table, self.source, target, self.release_before)
+            if target > self.base_offset:  # else the first entry is enough
+                walk_headers(self._table, self.source, target, self.release_before)
             self._table.grow(self.source, self.path, target, self.release_before)
             if self._table.is_complete:
                 self.forget()  # a walk needs few pages, but the system maps their neighbours also
@@ -235,7 +235,8 @@ class LogSegment(Closing):
         Raises:
             FormatError: no entry can start there.
         """
-        return frame_at(self.source, position, self.source.size, self.path)
+        source = self.source
+        return frame_at(source, position, source.size, self.path)
 
     def position_of(self, offset: int, *, trust_index: bool = False) -> int | None:
         """Return the start of the first entry whose last offset is not below an offset (SEG-LKP-002).
@@ -250,10 +251,21 @@ class LogSegment(Closing):
         Raises:
             FormatError: there is damage before such an entry.
         """
-        if trust_index and (trusted := trusted_position(self, offset)) is not None:
-            return trusted
+        if trust_index and (trusted := trusted_entry(self, offset)) is not None:
+            return trusted.position
         number = self.number_of(offset)
         return None if number is None else self._table.positions[number]
+
+    def entry_with(self, offset: int, *, trust_index: bool) -> Frame | None:
+        """Return the entry whose position is `position_of`.
+
+        Raises:
+            FormatError: there is damage before such an entry.
+        """
+        if trust_index and (trusted := trusted_entry(self, offset)) is not None:
+            return trusted
+        number = self.number_of(offset)
+        return None if number is None else self.entry(number)
 
     def number_of(self, offset: int) -> int | None:
         """Return the number, from 0, of the first entry whose last offset is not below an offset; walk to find it.
@@ -396,8 +408,8 @@ class LogSegment(Closing):
 # rest of a lookup. Its order is checked only if the first search finds no such entry.
 
 
-def trusted_position(segment: LogSegment, offset: int) -> int | None:
-    """Return the start of the first entry whose last offset is not below an offset; None in any doubt.
+def trusted_entry(segment: LogSegment, offset: int) -> Frame | None:
+    """Return the first entry whose last offset is not below an offset; None in any doubt.
 
     The result is also None if the offset is missing in the log.
     """
@@ -408,7 +420,7 @@ def trusted_position(segment: LogSegment, offset: int) -> int | None:
                 number = table.find(offset)
                 found = None if number is None else segment.frame_at(table.positions[number])
                 if isinstance(found, Frame) and starts_at(found) <= offset:
-                    return found.position
+                    return found
     return None
 
 
@@ -441,7 +453,7 @@ def _last_positions(index: OffsetIndex | None) -> Iterator[int]:
             yield index.entries[-1].position
 
 
-def offset_up_to_timestamp(segment: LogSegment, timestamp_ms: int) -> int:
+def offset_up_to_timestamp(segment: LogSegment, timestamp_ms: int) -> tuple[int, int | None]:
     """Return the offset up to which no record of a segment is later than a timestamp, by its time index.
 
     The index entry that is found is trusted if the log has an entry with exactly its timestamp at its offset; else only
@@ -452,19 +464,17 @@ def offset_up_to_timestamp(segment: LogSegment, timestamp_ms: int) -> int:
         timestamp_ms: milliseconds since 1970; any integer.
 
     Returns:
-        An absolute offset; the base offset of the segment if its index has no entry so old.
+        An absolute offset; the base offset of the segment if its index has no entry so old. And the position of the
+        entry of the log that has this offset; None if it was not looked for.
     """
     index = segment.time_index
-    searched = None if index is None else index.searched(timestamp_ms)
-    if index is None or searched is None:
-        return segment.base_offset
-    return searched.offset if _is_in_log(segment, searched) else index.lookup(timestamp_ms).offset
-
-
-def _is_in_log(segment: LogSegment, noted: TimestampOffset) -> bool:
-    position = trusted_position(segment, noted.offset)
-    found = None if position is None else segment.frame_at(position)
-    return isinstance(found, Frame) and found.header.max_timestamp_ms == noted.timestamp_ms
+    noted = None if index is None else index.searched(timestamp_ms)
+    if index is None or noted is None:
+        return segment.base_offset, None
+    found = trusted_entry(segment, noted.offset)
+    if found is not None and found.header.max_timestamp_ms == noted.timestamp_ms:
+        return noted.offset, found.position
+    return index.lookup(timestamp_ms).offset, None
 
 
 def _walked_from(segment: LogSegment, position: int, offset: int) -> EntryTable:

@@ -9,7 +9,6 @@ used only if indexes are trusted.
 from __future__ import annotations
 
 from enum import IntEnum
-from itertools import chain
 from operator import index
 from typing import TYPE_CHECKING, SupportsIndex
 
@@ -19,7 +18,7 @@ from seglog_format.log.segment import offset_up_to_timestamp
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from seglog_format.log.gaps import AtBorder
     from seglog_format.log.reading import LogReader
@@ -57,10 +56,10 @@ def require_timestamp(timestamp_ms: object) -> None:
     Raises:
         UsageError: the value is neither.
     """
-    if not isinstance(timestamp_ms, SupportsIndex):
+    if not isinstance(timestamp_ms, int | SupportsIndex):
         msg = f"a timestamp is a number of milliseconds since 1970, not {timestamp_ms!r}"
         raise UsageError(msg)
-    if index(timestamp_ms) < min(OffsetSpec):
+    if index(timestamp_ms) < OffsetSpec.EARLIEST_PENDING_UPLOAD:
         msg = f"timestamp {timestamp_ms} has no meaning: give 0 or more, or an OffsetSpec (-1 to -6)"
         raise UsageError(msg)
 
@@ -89,12 +88,13 @@ def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int)
         if reader.trust_indexes and not is_last and is_older(segment, timestamp_ms):
             continue
         candidates = (
-            _trusted_candidates(reader, segment, timestamp_ms, log_start_offset)
+            _trusted_candidates(segment, timestamp_ms, log_start_offset)
             if reader.trust_indexes and segment.time_index is not None and len(segment.time_index.raw_entries())
-            else _proven_candidates(reader, segment, timestamp_ms, log_start_offset)
+            else _proven_candidates(segment, timestamp_ms, log_start_offset)
         )
-        for found in _visible(candidates, log_start_offset):
-            if found.timestamp_ms >= timestamp_ms:
+        for frame in candidates:
+            found = reader.first_not_older(segment, frame, timestamp_ms, log_start_offset)
+            if found is not None:
                 return found
     return None
 
@@ -125,7 +125,7 @@ def start_not_older(reader: LogReader, offset: int, timestamp_ms: int, at_border
     for segment in reader.segments_from(offset):
         is_last = segment is reader.segments[-1]
         if reader.trust_indexes:
-            start = max(offset, offset_up_to_timestamp(segment, timestamp_ms - 1))
+            start = max(offset, offset_up_to_timestamp(segment, timestamp_ms - 1)[0])
             if is_last or not is_older(segment, timestamp_ms):
                 break
             continue
@@ -138,35 +138,28 @@ def start_not_older(reader: LogReader, offset: int, timestamp_ms: int, at_border
     return start
 
 
-def _visible(entries: Iterable[Iterable[TimestampOffset]], log_start_offset: int) -> Iterator[TimestampOffset]:
-    return (found for found in chain.from_iterable(entries) if found.offset >= log_start_offset)
-
-
-def _proven_candidates(
-    reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
-) -> Iterator[Iterable[TimestampOffset]]:
-    """Yield the times of entries that may hold the record by their headers; verify the checksums of all others."""
+def _proven_candidates(segment: LogSegment, timestamp_ms: int, log_start_offset: int) -> Iterator[Frame]:
+    """Yield the entries that may hold the record by their headers; verify the checksums of all others."""
     table = segment.entries
     start = table.find(log_start_offset)
     if start is not None:
         for number in range(max(start, table.find_not_older(timestamp_ms)), len(table.positions)):
             if table.max_timestamps[number] >= timestamp_ms:
                 segment.verify_entries(start, number)
-                yield reader.timestamps(segment, segment.entry(number))
+                yield segment.entry(number)
         segment.verify_entries(start, len(table.positions))
     segment.raise_damage()
 
 
-def _trusted_candidates(
-    reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
-) -> Iterator[Iterable[TimestampOffset]]:
-    """Yield the times of entries that may hold the record, from the offset in the time index on; verify no others."""
-    start = max(offset_up_to_timestamp(segment, timestamp_ms - 1), log_start_offset)
-    position = segment.position_of(start, trust_index=True)
+def _trusted_candidates(segment: LogSegment, timestamp_ms: int, log_start_offset: int) -> Iterator[Frame]:
+    """Yield the entries that may hold the record, from the offset in the time index on; verify no others."""
+    start, position = offset_up_to_timestamp(segment, timestamp_ms - 1)
+    if position is None or start < log_start_offset:
+        position = segment.position_of(max(start, log_start_offset), trust_index=True)
     if position is not None:
         for frame in segment.ordered_frames(position):
             if frame.header.max_timestamp_ms >= timestamp_ms:
-                yield reader.timestamps(segment, frame)
+                yield frame
 
 
 def first_of_largest(reader: LogReader, log_start_offset: int) -> TimestampOffset | None:
@@ -184,8 +177,10 @@ def first_of_largest(reader: LogReader, log_start_offset: int) -> TimestampOffse
         for frame in _latest_first(segment, log_start_offset):
             if best is not None and frame.header.max_timestamp_ms < best.timestamp_ms:
                 break
-            for found in _visible([reader.timestamps(segment, frame)], log_start_offset):
-                if found.timestamp_ms != NO_TIMESTAMP and (best is None or _rank(found) > _rank(best)):
+            for record in reader.decode(segment, frame).records:
+                found = TimestampOffset(record.timestamp_ms, record.offset)
+                is_visible = found.offset >= log_start_offset and found.timestamp_ms != NO_TIMESTAMP
+                if is_visible and (best is None or _rank(found) > _rank(best)):
                     best = found
     return best
 

@@ -176,11 +176,6 @@ def unzigzag(value: int) -> int:
     return value >> 1 if value & 1 == 0 else -(value >> 1) - 1
 
 
-def varint_size(value: int) -> int:
-    """Return the size of the shortest encoding of a signed number (SEG-REC-005)."""
-    return max((zigzag(value).bit_length() + 6) // 7, 1)
-
-
 class UnsignedVarint(Construct):
     """An unsigned number of at most ``bits`` bits; more bits in the last byte are dropped (SEG-REC-004)."""
 

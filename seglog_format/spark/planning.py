@@ -240,7 +240,7 @@ def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:
     """
     lowest = piece.from_offset
     if narrowed.from_timestamp_ms > INT64_MIN:
-        lowest = max(lowest, offset_up_to_timestamp(segment, narrowed.from_timestamp_ms - 1))
+        lowest = max(lowest, offset_up_to_timestamp(segment, narrowed.from_timestamp_ms - 1)[0])
     is_whole = lowest <= segment.base_offset and piece.to_offset >= segment.allowed.last + 1
     index = None if is_whole else segment.offset_index  # most indexes need not be opened
     if index is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -214,15 +213,17 @@ def open_checked(
     """Open a regular file as `open_bytes` does, if a check of its size and name raises no error."""
     name = os.fspath(path)
     descriptor, size = _opened(name)
-    with ExitStack() as closing:
-        closing.callback(os.close, descriptor)
+    try:
         if check is not None:
             check(size, name)
         mapping = _mapping(descriptor, size) if mapped and size else None
-        if mapping is not None:
-            return FileBytes(name, size, mapping)
-        closing.pop_all()
+    except BaseException:
+        os.close(descriptor)
+        raise
+    if mapping is None:
         return FileBytes(name, size, FileReader(name, descriptor, size))
+    os.close(descriptor)
+    return FileBytes(name, size, mapping)
 
 
 def open_whole(path: str | os.PathLike[str]) -> FileBytes:

@@ -9,7 +9,7 @@ import stat
 import time
 from bisect import bisect_left, bisect_right
 from collections import deque
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from ctypes import c_ubyte
 from pathlib import Path
@@ -477,10 +477,12 @@ def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
         ValueError: the path holds a NUL character.
     """
     descriptor = os.open(path, OPEN_FLAGS)
-    with ExitStack() as closing:
-        closing.callback(os.close, descriptor)
+    try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
-        closing.pop_all()
+    except OSError:
+        os.close(descriptor)
+        raise
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
     return descriptor, status.st_size

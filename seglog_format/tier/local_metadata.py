@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from seglog_format.cleaning.retention import RetentionLimits
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_partition_metadata
-from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
 from seglog_format.log.directory import open_log_directory
 from seglog_format.log.listing import checkpointed_offset
@@ -96,6 +95,8 @@ def read_metadata_topic(logs: LogDirectories) -> MetadataTopic:
 
 
 def _events(logs: LogDirectories, entry: PartitionEntry, errors: list[FormatError]) -> Iterator[RemoteEvent]:
+    from seglog_format.codec.coordinator_records import decode_application_record  # noqa: PLC0415 - loads declarations
+
     with logs.opened(entry) as partition:
         for record in partition.records(partition.log_start_offset):
             decoded = decode_application_record(REMOTE_LOG_METADATA_TOPIC, record.key, record.value)

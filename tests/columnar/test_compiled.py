@@ -61,7 +61,7 @@ def test_kernels_are_called_with_what_they_are_compiled_for(tmp_path: Path) -> N
         for layout in ("view", "binary", "large_binary"):
             for threads in (1, 2):
                 columns = (*COLUMNS, *ENTRY_COLUMNS)
-                assert partition.scan(columns, layout=layout, threads=threads).read_all().num_rows == 26
+                assert partition.scan(columns, 1, layout=layout, threads=threads).read_all().num_rows == 25
     called = [kernel for kernel in jit.KERNELS if kernel.signatures]
     assert len(called) > 5
     for kernel in called:

@@ -23,7 +23,7 @@ from seglog_format import Engine
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import objects, record_run
-from seglog_format.engine import choice
+from seglog_format.engine import choice, columnar
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log import reading
 from seglog_format.log.listing import list_partition
@@ -117,8 +117,7 @@ def test_each_offset_looked_up(seed: int, tmp_path: Path) -> None:
         offsets = range(partition.log_start_offset, partition.log_end_offset)
         for offset in random.Random(seed).sample(offsets, min(20, len(offsets))):  # noqa: S311
             wanted = by_reference(other, 2, from_offset=offset)
-            for _ in range(2):  # decoded, and known from then on
-                assert outcome(partition, 2, from_offset=offset) == wanted
+            assert outcome(partition, 2, from_offset=offset) == wanted
 
 
 @pytest.mark.usefixtures("way")
@@ -133,25 +132,11 @@ def test_reading_on_behind_a_record_whose_header_lies(position: int, value: int,
             assert outcome(partition, from_offset=offset) == by_reference(partition, from_offset=offset)
 
 
-def test_lookups_keep_no_more_than_they_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches are forgotten in the order in which they were met, and one too large for all is never kept."""
-    monkeypatch.setattr(reading, "MAX_KNOWN_SIZE", 2 * 30 * (reading.OBJECT_SIZE + 200))
-    data = b"".join(
-        encode_batch(build_batch([new_record(value=b"v" * size)] * 30, base_offset=base))
-        for base, size in ((0, 100), (30, 100), (60, 100), (90, 100), (120, 100_000))
-    )
-    known = reading.KnownRecords()
-    with LogSegment(list_partition(segment_directory(tmp_path / "kept-0", data)).segments[0]) as segment:
-        for offset in (*range(0, 150, 7), *range(149, 0, -11)):
-            found = known.find(segment, offset)
-            assert found is not None
-            assert found.offset == offset
-            assert sum(1 for records in known._known.values() if records) <= 2
-            assert all(len(records[0].value or b"") == 100 for records in known._known.values() if records)
-
-
 @pytest.mark.parametrize("seed", range(12))
-def test_a_record_found_by_way_of_the_index_is_the_one(seed: int, tmp_path: Path) -> None:
+def test_a_record_found_by_way_of_the_index_is_the_one(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "QUICK_SIZE", 0)
     log, dice = random_log(seed), random.Random(seed)  # noqa: S311
     directory = segment_directory(tmp_path / "chance-0", log.data, log.base_offset)
     with open_partition(directory) as partition:
@@ -166,11 +151,13 @@ def test_a_record_found_by_way_of_the_index_is_the_one(seed: int, tmp_path: Path
         files = list_partition(directory).segments[0]
         for offset in dice.sample(range(ends[0] - 2, ends[1] + 2), min(50, ends[1] - ends[0])):
             with LogSegment(files) as segment:
-                found = reading.KnownRecords().find(segment, offset, trust_index=True)
+                found = reading.LogReader([segment], trust_indexes=True).record_at(offset)
             assert found is None or found == known.get(offset)
 
 
-def test_a_sound_index_leads_to_each_record(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trust_indexes", [False, True])
+def test_each_record_is_found_alone(*, trust_indexes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "QUICK_SIZE", 0)
     records = [new_record(key=b"k", value=b"v%d" % number * 30, timestamp_ms=number) for number in range(300)]
     batches = [encode_batch(build_batch(records[at : at + 30], base_offset=at)) for at in range(0, 300, 30)]
     directory = segment_directory(tmp_path / "sound-0", b"".join(batches))
@@ -182,7 +169,8 @@ def test_a_sound_index_leads_to_each_record(tmp_path: Path) -> None:
         wanted = by_reference(partition)[0]
     for offset in range(300):
         with LogSegment(files) as segment:
-            assert reading.KnownRecords().find(segment, offset, trust_index=True) == wanted[offset]
+            found = reading.LogReader([segment], trust_indexes=trust_indexes).record_at(offset)
+        assert found == (None if columnar.record_finder() is None else wanted[offset])
 
 
 def large_log(directory: Path) -> Path:

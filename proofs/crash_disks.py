@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def prove(options: argparse.Namespace) -> Outcome:
     """Run the programs on each file system."""
-    if reason := _missing():
+    if reason := missing():
         return Outcome({}, [reason])
     facts: dict[str, Any] = {"kernel": os.uname().release}
     failures: list[str] = []
@@ -97,13 +97,14 @@ def prove(options: argparse.Namespace) -> Outcome:
     return Outcome(facts, failures)
 
 
-def _missing() -> str:
+def missing() -> str:
+    """Return what this machine lacks; empty if nothing."""
     if os.geteuid() != 0:
         return "loop devices need root"
     if not Path("/dev/loop-control").exists():
         return "/dev/loop-control is missing"
-    missing = [make[0] for _, make, _ in FILE_SYSTEMS.values() if child_processes.find_program(make[0]) is None]
-    return f"{', '.join(missing)} is missing" if missing else ""
+    absent = [make[0] for _, make, _ in FILE_SYSTEMS.values() if child_processes.find_program(make[0]) is None]
+    return f"{', '.join(absent)} is missing" if absent else ""
 
 
 class Device:
@@ -124,19 +125,20 @@ class Device:
 
     def after(self, work: Callable[[Path], object]) -> dict[str, bytes]:
         """Return the files that are in a directory after some work in it, and a shutdown at its end."""
-        with self._mounted() as root:
+        with self.mounted() as root:
             directory = Path(tempfile.mkdtemp(dir=root))
             _sync(directory, root)
             work(directory)
-            _shut_down(root)
-        with self._mounted() as root:
+            shut_down(root)
+        with self.mounted() as root:
             left = root / directory.name
             contents = {path.name: path.read_bytes() for path in left.iterdir()}
             shutil.rmtree(left)
         return contents
 
     @contextmanager
-    def _mounted(self) -> Iterator[Path]:
+    def mounted(self) -> Iterator[Path]:
+        """Mount it, for as long as the block runs."""
         child_processes.run(
             ["mount", "-o", self._options, str(self._image), str(self._root)], directory=child_processes.NOWHERE
         )
@@ -153,7 +155,8 @@ def _sync(*paths: Path) -> None:
         os.close(descriptor)
 
 
-def _shut_down(root: Path) -> None:
+def shut_down(root: Path) -> None:
+    """Shut a file system down without writing its log: what is not on the disk is lost."""
     directory = os.open(root, os.O_RDONLY)
     try:
         fcntl.ioctl(directory, SHUTDOWN, NO_LOG_FLUSH.to_bytes(4, "little"))

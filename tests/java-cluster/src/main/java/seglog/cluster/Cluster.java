@@ -33,6 +33,8 @@ public final class Cluster {
         Map.entry("configure", Written::configure),
         Map.entry("consume", Consumed::consume),
         Map.entry("elect", Elections::elect),
+        Map.entry("look", Looked::look),
+        Map.entry("move", Looked::move),
         Map.entry("logDirectories", LogDirectories::opened),
         Map.entry("topicId", LogDirectories::topicId));
 

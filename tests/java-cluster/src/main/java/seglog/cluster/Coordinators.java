@@ -137,6 +137,7 @@ final class Coordinators {
     /**
      * Has a new producer with a transactional {@code id} write two records to a {@code topic} in each of the {@code
      * transactions}, and end it: {@code commit}, {@code abort}, or {@code open}, after which the producer is left alone.
+     * Values are how it ends, after a {@code text}.
      */
     static void transact(JsonNode request, ObjectNode answer) throws Exception {
         Map<String, Object> settings = transactional(request, request.path("id").asText());
@@ -148,7 +149,7 @@ final class Coordinators {
         producer.initTransactions();
         for (JsonNode end : request.get("transactions")) {
             producer.beginTransaction();
-            byte[] value = end.asText().getBytes(StandardCharsets.UTF_8);
+            byte[] value = (request.path("text").asText() + end.asText()).getBytes(StandardCharsets.UTF_8);
             ProducerRecord<byte[], byte[]> record = new ProducerRecord<>(request.path("topic").asText(), 0, null, value);
             List<Future<RecordMetadata>> sent = List.of(producer.send(record), producer.send(record));
             producer.flush();

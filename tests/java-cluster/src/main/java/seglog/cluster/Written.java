@@ -48,7 +48,11 @@ final class Written {
         }
     }
 
-    /** Writes {@code records} to each of the {@code partitions} of a {@code topic}, with the {@code acks} given. */
+    /**
+     * Writes {@code records} to each of the {@code partitions} of a {@code topic}, with the {@code acks} given.
+     *
+     * <p>The keys of records repeat after {@code keys} of them; without it, they have none.
+     */
     static void write(JsonNode request, ObjectNode answer) throws Exception {
         Map<String, Object> settings = Served.common(request);
         settings.put("key.serializer", ByteArraySerializer.class.getName());
@@ -63,7 +67,8 @@ final class Written {
             for (int partition = 0; partition < request.path("partitions").asInt(); partition++) {
                 for (int number = 0; number < request.path("records").asInt(); number++) {
                     byte[] value = (text + " " + number).getBytes(StandardCharsets.UTF_8);
-                    sent.add(producer.send(new ProducerRecord<>(request.path("topic").asText(), partition, null, value)));
+                    byte[] key = request.has("keys") ? new byte[] {(byte) (number % request.get("keys").asInt())} : null;
+                    sent.add(producer.send(new ProducerRecord<>(request.path("topic").asText(), partition, key, value)));
                 }
             }
         }

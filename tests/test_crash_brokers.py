@@ -1,0 +1,154 @@
+"""Whole brokers after power cuts: what counts as wrong, which kinds of losses there are, and a broker that starts."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from helpers.support import need
+from helpers.walking import each_of
+from seglog_conformance.crash.history import History, Marker, read_history
+from seglog_conformance.crash.recording import RecordingError, missing
+from seglog_conformance.crash.workload import ANSWERED
+
+from proofs.broker_lives import COMPACT, GROUP, OPENED, RETAINED, STOP, TOPICS, Recorded, record
+from proofs.crash_brokers import Journal, complaints, drawn, facts_of, judge, kind_of
+from proofs.kafka.oracle import TOOL_CHAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+ROWS = [[0, 100, "w1 0 0"], [1, 101, "w1 0 1"], [2, 102, "w1 0 5"]]
+LEVEL = {"begin": 0, "end": 3, "records": ROWS}
+TOPIC = {"read_uncommitted": LEVEL, "read_committed": LEVEL, "times": [[100, 0], [101, 1], [102, 2]]}
+LOOK = dict.fromkeys(TOPICS, TOPIC)
+SEEN = {
+    "starts": True,
+    "verify": {},
+    "groups": {GROUP: {"plain-0": 2}},
+    "topics": {topic: {**TOPIC, "next": 3, "later": 0} for topic in TOPICS},
+}
+EVENTS = (
+    {"do": "create"},
+    *({"do": "write", "topic": topic, "token": "w1"} for topic in TOPICS),
+    {"do": "commit", "offset": 2},
+    {"do": STOP},
+)
+
+
+class Known(Recorded):
+    """A history that is not on a disk."""
+
+    def __init__(self) -> None:
+        self.flushes, self.truth = False, [LOOK]
+        self.history = History([Marker({**event, "is": ANSWERED}) for event in EVENTS])
+
+
+def found(change: Callable[[dict[str, Any]], object], cut: int = len(EVENTS)) -> set[str]:
+    """Return the kinds of what is wrong when this was seen."""
+    seen = json.loads(json.dumps(SEEN))
+    change(seen)
+    return set(complaints(Known(), seen, cut))
+
+
+def plain(seen: dict[str, Any], level: str = "read_uncommitted") -> dict[str, Any]:
+    """Return what was seen of one topic."""
+    own: dict[str, Any] = seen["topics"]["plain"][level]
+    return own
+
+
+def without(*offsets: int, topic: str = "plain") -> Callable[[dict[str, Any]], None]:
+    """Return a change that removes records."""
+
+    def change(seen: dict[str, Any]) -> None:
+        own = seen["topics"][topic]
+        own["times"] = []
+        for level in ("read_uncommitted", "read_committed"):
+            own[level]["records"] = [row for row in ROWS if row[0] not in offsets]
+
+    return change
+
+
+def test_a_broker_that_does_all_of_it_does_nothing_wrong() -> None:
+    assert found(lambda _seen: None) == set()
+    assert found(without(0, topic=COMPACT)) == set()  # a later record has its key
+    assert found(lambda seen: seen["topics"][RETAINED].update(later=2)) == set()
+    assert found(lambda seen: seen["topics"][OPENED]["read_committed"].update(end=2, records=ROWS[:2])) == set()
+
+
+@each_of(
+    ("change", "kinds"),
+    [
+        (lambda seen: seen.update(starts=False, error="it ends"), {"does not start"}),
+        (lambda seen: seen.update(error="it hangs"), {"does not stop"}),
+        (lambda seen: plain(seen).update(error="it fails"), {"cannot be read"}),
+        (without(2), {"loses what was flushed"}),
+        (without(1, topic=COMPACT), {"loses what was flushed"}),
+        (lambda seen: plain(seen).update(records=[*ROWS, [3, 103, "x"]]), {"never written"}),
+        (lambda seen: plain(seen).update(records=[*ROWS, [3, 103, "w1 0 5"]]), {"at another offset"}),
+        (lambda seen: plain(seen).update(records=[*ROWS, ROWS[2]]), {"twice or out of order"}),
+        (lambda seen: plain(seen, "read_committed").update(records=ROWS[:2]), {"read_committed leaves out"}),
+        (lambda seen: plain(seen, "read_committed").update(end=2, records=ROWS[:2]), {"read_committed stops"}),
+        (lambda seen: seen["topics"]["plain"].update(times=[[101, 2]]), {"time lookup"}),
+        (lambda seen: seen["topics"]["plain"].update(times=[[101, -1]]), {"time lookup"}),
+        (lambda seen: seen["topics"]["plain"].update(next=4), {"next offset"}),
+        (lambda seen: seen["topics"]["plain"].update(refused="it is full"), {"refuses appends"}),
+        (lambda seen: seen["topics"]["plain"].update(later=2), {"begins too late"}),
+        (lambda seen: seen.update(groups={}), {"group's position is lost"}),
+        (lambda seen: seen.update(verify={"SEG-BAT-001": "a"}), {"verify SEG-BAT-001"}),
+    ],
+)
+def test_what_a_client_gets_wrong_is_told(change: Callable[[dict[str, Any]], object], kinds: set[str]) -> None:
+    assert found(change) == kinds
+
+
+def test_what_was_not_flushed_may_be_lost_from_the_end_and_leaves_no_hole() -> None:
+    before = len(EVENTS) - 1
+    assert found(without(2), before) == set()
+    assert found(lambda seen: seen.update(groups={}), before) == set()
+    assert found(without(1), before) == {"hole"}
+
+
+@each_of(
+    ("line", "kind"),
+    [
+        ({"op": "mkdir", "path": "/a", "node": 1, "changes": [[0, "a", 1]]}, "mkdir log directory"),
+        ({"op": "create", "path": "/a/plain-0/00000000000000000036.log"}, "create topic .log"),
+        ({"op": "resize", "path": "/a/__consumer_offsets-0/00000000000000000000.index"}, "truncate internal .index"),
+        ({"op": "rename", "path": "/a/meta.properties.tmp", "to": "/a/meta.properties"}, "rename root meta.properties"),
+        (
+            {"op": "rename", "path": "/a/plain-0", "to": "/a/plain-0.e4571c6f1b1b4bd5a1b0ad2f6ce727c6-delete"},
+            "rename topic-deleted directory",
+        ),
+        (
+            {"op": "create", "path": "/b/__cluster_metadata-0/00000000000000000012-0000000001.checkpoint"},
+            "create metadata .checkpoint",
+        ),
+    ],
+)
+def test_a_loss_has_the_kind_of_its_file(line: dict[str, Any], kind: str) -> None:
+    text = json.dumps({"time": 1, "node": 2, "changes": [[0, "x", 2]], "size": 0, **line})
+    assert kind_of(read_history([text]), 0) == kind
+
+
+def test_a_whole_broker_lives_once_and_starts_on_a_state_of_its_disk(tmp_path: Path) -> None:
+    need("Kafka", TOOL_CHAIN)
+    if reason := missing():
+        pytest.skip(reason)
+    history = Recorded("4.4.0", 1, tmp_path)
+    history.ends = (STOP,)
+    try:
+        record(history)
+    except RecordingError as error:
+        pytest.skip(str(error))
+    histories, journal = {history.name: history}, Journal(tmp_path)
+    rows = drawn([history], 1)
+    assert len({row["kind"] for row in rows}) > 9
+    assert all(row["changes"] and row["profiles"] for row in rows)
+    nothing = {"history": history.name, "cut": len(history.history), "step": STOP, "kind": "nothing"}
+    nothing |= {"profiles": ["posix"], "changes": [], "lost": []}
+    judge([nothing], histories, journal, float("inf"))
+    facts = facts_of([nothing], journal, histories)
+    assert (facts["states"], facts["findings"]) == (1, [])

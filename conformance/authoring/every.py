@@ -30,6 +30,7 @@ from authoring import (
 from authoring.boundaries import boundaries
 from authoring.control_fields import control_fields
 from authoring.corners import corners
+from authoring.kinds import kinds
 from authoring.missed import missed
 from authoring.own_topics import own_topics
 from authoring.shapes import shapes
@@ -75,4 +76,5 @@ def all_families() -> tuple[Family, ...]:
     missed(named)
     boundaries(named)
     twice(named)
+    kinds(named)
     return tuple(found)

@@ -5,6 +5,7 @@ It is about power cuts, disks that fail, other generations of brokers, and the f
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -50,32 +51,46 @@ def _indexes(add: ScenarioCases) -> None:
             index_interval_bytes=str(size),
             generation=generation,
         )
+    largest = must("SEG-ROL-011", "SEG-APP-015", since="2.0", needs=("generations",))
+    for generation, equal in (("2.0", (3, 3, 3)), ("3.7", (3, 3, 3)), ("3.7", (1, 3, 3)), ("2.0", (3, 1, 3))):
+        appended = [batch(NOW + time, base=at) for at, time in enumerate((*equal, *(time + 5 for time in equal)))]
+        name = "".join(map(str, equal))
+        add.write(
+            f"same-largest-{name}-of-{generation}",
+            "Of several entries of an append with the largest timestamp the first one is indexed.",
+            largest,
+            {"files": {name_of(0, ".timeindex"): time_entry(NOW + 8, 3 + equal.index(3)).hex()}},
+            follow(*appended[:3]),
+            follow(*appended[3:]),
+            index_interval_bytes="0",
+            generation=generation,
+        )
+    for generation, first in (("0.11", True), ("0.10.1", True), ("2.0", False), ("3.7", False), ("4.1", False)):
+        old = generation == "0.10.1"
+        sparse = [
+            [Msg(offset=4 * at, timestamp=NOW + at)]
+            if old
+            else [batch(*(NOW + 5 * at + by for by in range(4)), base=4 * at)]
+            for at in range(5)
+        ]
+        rows_at = [(4 * at + (0 if old or first else 3), at * len(bytes_of(sparse[0]))) for at in range(1, 5)]
+        add.write(
+            f"indexed-offset-of-{generation}",
+            "The offset index names the first offset of a unit in brokers before 2.0, and the last since.",
+            must("SEG-ROL-011", since="0.10.1", needs=("generations",)),
+            {"files": {name_of(0, ".index"): b"".join(struct.pack(">ii", *one) for one in rows_at).hex()}},
+            *(follow(*pair) for pair in sparse),
+            index_interval_bytes="0",
+            generation=generation,
+        )
     _room(add)
 
 
 def _room(add: ScenarioCases) -> None:
     full = should("SEG-ROL-016", needs=("strictAppend",))
-    add.write(
-        "room-without-new-timestamps",
-        "An append that gives no time index entry needs no room in the time index.",
-        full,
-        {"steps": [{"rolled": None}, {"rolled": None}]},
-        follow(batch(NOW, base=0)),
-        follow(*(batch(NOW + 1, base=1 + at) for at in range(4))),
-        index_interval_bytes="0",
-        segment_index_bytes="36",
-    )
+    add.write("room-without-new-timestamps", "An append that gives no time index entry needs no room in the time index.", full, {"steps": [{"rolled": None}, {"rolled": None}]}, follow(batch(NOW, base=0)), follow(*(batch(NOW + 1, base=1 + at) for at in range(4))), index_interval_bytes="0", segment_index_bytes="36")  # fmt: skip
     for name, count, reason in (("room", 2, None), ("no-room", 3, "time index full")):
-        add.write(
-            name,
-            "An append of several entries needs room in the indexes for all of them.",
-            full,
-            {"steps": [{"rolled": None}, {"rolled": reason}]},
-            follow(batch(NOW, base=0)),
-            follow(*(batch(NOW + 1 + at, base=1 + at) for at in range(count))),
-            index_interval_bytes="0",
-            segment_index_bytes="36",
-        )
+        add.write(name, "An append of several entries needs room in the indexes for all of them.", full, {"steps": [{"rolled": None}, {"rolled": reason}]}, follow(batch(NOW, base=0)), follow(*(batch(NOW + 1 + at, base=1 + at) for at in range(count))), index_interval_bytes="0", segment_index_bytes="36")  # fmt: skip
 
 
 class Group:
@@ -99,39 +114,36 @@ class Group:
 
 
 def _jitter(add: ScenarioCases) -> None:
-    for name, later, reason in (("within", 500, None), ("over", 501, "time")):
-        add.write(
-            f"jitter-{name}",
-            "The jitter is at most `segment.ms`.",
-            must("SEG-ROL-008", needs=("random",)),
-            {"steps": [{"rolled": None}, {"rolled": reason}]},
-            append(batch(NOW)),
-            append(batch(NOW + later)),
-            options={"random": "0.5"},
-            segment_ms="1000",
-            segment_jitter_ms="5000",
-        )
+    for name, later, reason, random in (
+        ("within", 500, None, "0.5"),
+        ("over", 501, "time", "0.5"),
+        ("long-within", 100, None, "0.9"),
+        ("long-over", 101, "time", "0.9"),
+    ):
+        add.write(f"jitter-{name}", "The jitter is at most `segment.ms`.", must("SEG-ROL-008", needs=("random",)), {"steps": [{"rolled": None}, {"rolled": reason}]}, append(batch(NOW)), append(batch(NOW + later)), options={"random": random}, segment_ms="1000", segment_jitter_ms="5000")  # fmt: skip
 
 
 def _leftovers(add: ScenarioCases) -> None:
     one = batch(NOW)
+    for ending in (".txnindex", ".timeindex", ".index"):
+        add.write(
+            f"old-{ending[1:]}-of-that-name",
+            "A new segment begins empty, also if a file with its name exists.",
+            must("SEG-ROL-009"),
+            {
+                "files": {
+                    name_of(1, ".txnindex"): None,
+                    name_of(1, ".index"): "",
+                    name_of(1): replace(one, base=1).encoded().hex(),
+                }
+            },
+            append(one),
+            {"do": "put", "files": {name_of(1, ending): bytes(34).hex()}},
+            {"do": "roll"},
+            append(one),
+        )
     old = {name_of(1, ending): b"old".hex() for ending in (".log", ".index", ".timeindex", ".txnindex")}
-    add.write(
-        "old-files-of-that-name",
-        "A new segment begins empty, also if files with its name exist.",
-        must("SEG-ROL-009"),
-        {
-            "files": {
-                name_of(1): replace(one, base=1).encoded().hex(),
-                name_of(1, ".index"): "",
-                name_of(1, ".txnindex"): None,
-            }
-        },
-        append(one),
-        {"do": "put", "files": old},
-        {"do": "roll"},
-        append(one),
-    )
+    add.write("old-files-of-that-name", "A new segment begins empty, also if files with its name exist.", must("SEG-ROL-009"), {"files": {name_of(1): replace(one, base=1).encoded().hex(), name_of(1, ".index"): "", name_of(1, ".txnindex"): None}}, append(one), {"do": "put", "files": old}, {"do": "roll"}, append(one))  # fmt: skip
     for name, tail in (("few-bytes", b"\0" * 11), ("partial-entry", one.encoded()[:-1]), ("zeros", bytes(500))):
         add.write(
             f"behind-{name}",
@@ -149,46 +161,16 @@ def _flushes(add: ScenarioCases) -> None:
     wait = append(one, acks="flushed")
     cut: Json = {"do": "cut"}
     basis = must("SEG-FLS-002", needs=("powerCuts",))
-    add.write(
-        "flushed-is-there",
-        "After a power cut, flushed data is still there, and also the file name.",
-        basis,
-        {"steps": [{}, {"outcomes": ["0"]}, {}, {"outcomes": ["0", "0 1"]}, {}, {"outcomes": ["0 1 2"]}]},
-        wait,
-        cut,
-        append(one),
-        cut,
-        wait,
-        cut,
-    )
-    add.write(
-        "flushed-in-a-new-segment",
-        "After a power cut, flushed data of the next segment is still there.",
-        basis,
-        {"steps": [{}, {}, {}, {"outcomes": ["0 1"]}]},
-        append(one),
-        {"do": "roll"},
-        wait,
-        cut,
-    )
-    add.write(
-        "no-hole",
-        "A segment is flushed before the next one is written.",
-        must("SEG-FLS-009", needs=("powerCuts",)),
-        {"steps": [{}, {}, {}, {}, {"outcomes": ["0 1", "0 1 2"]}]},
-        append(one),
-        append(one),
-        {"do": "roll"},
-        append(one),
-        cut,
-    )
-    add.write(
-        "flushes-together",
-        "Appends that wait for a flush at the same time share one.",
-        should("SEG-FLS-003", needs=("together",)),
-        {"steps": [{"mostSyncs": 1, "recoveryPoint": "4"}], "nextOffset": "4"},
-        {"do": "together", "records": [one.encoded().hex()] * 4},
-    )
+    add.write("flushed-is-there", "After a power cut, flushed data is still there, and also the file name.", basis, {"steps": [{}, {"outcomes": ["0"]}, {}, {"outcomes": ["0", "0 1"]}, {}, {"outcomes": ["0 1 2"]}]}, wait, cut, append(one), cut, wait, cut)  # fmt: skip
+    add.write("flushed-in-a-new-segment", "After a power cut, flushed data of the next segment is still there.", basis, {"steps": [{}, {}, {}, {"outcomes": ["0 1"]}]}, append(one), {"do": "roll"}, wait, cut)  # fmt: skip
+    add.write("no-hole", "A segment is flushed before the next one is written.", must("SEG-FLS-009", needs=("powerCuts",)), {"steps": [{}, {}, {}, {}, {"outcomes": ["0 1", "0 1 2"]}]}, append(one), append(one), {"do": "roll"}, append(one), cut)  # fmt: skip
+    add.write("flushes-together", "Appends that wait for a flush at the same time share one.", should("SEG-FLS-003", needs=("together",)), {"steps": [{"mostSyncs": 1, "recoveryPoint": "4"}], "nextOffset": "4"}, {"do": "together", "records": [one.encoded().hex()] * 4})  # fmt: skip
+    for name, waits, points in (
+        ("twice", (999, 1000, 1999, 2000), (0, 3, 3, 5)),
+        ("late", (1500, 2499, 2500), (2, 2, 4)),
+        ("early", (999, 1000, 1001, 2000, 2001), (0, 3, 3, 5, 5)),
+    ):
+        add.write(f"flush-by-time-{name}", "The time to the next flush counts from the last one.", must("SEG-FLS-001", needs=("scheduled",)), {"steps": [{}, *({"recoveryPoint": str(point)} for point in points)]}, append(one), *(append(one, now=NOW + wait) for wait in waits), flush_ms="1000")  # fmt: skip
     add.write(
         "flush-by-time",
         "The log is flushed when its oldest unflushed record is as old as `flush.ms`.",
@@ -230,17 +212,7 @@ def _opening(add: ScenarioCases) -> None:
         options={"cleanShutdown": True},
         generation="0.10.1",
     )
-    add.write(
-        "sent-again",
-        "A duplicate batch is not written again.",
-        must("SEG-APP-008", needs=("duplicates",)),
-        {
-            "steps": [{"isDuplicate": False}, {"isDuplicate": True, "firstOffset": "0", "lastOffset": "1"}],
-            "nextOffset": "2",
-        },
-        append(sent(7, 0, count=2)),
-        append(sent(7, 0, count=2)),
-    )
+    add.write("sent-again", "A duplicate batch is not written again.", must("SEG-APP-008", needs=("duplicates",)), {"steps": [{"isDuplicate": False}, {"isDuplicate": True, "firstOffset": "0", "lastOffset": "1"}], "nextOffset": "2"}, append(sent(7, 0, count=2)), append(sent(7, 0, count=2)))  # fmt: skip
 
 
 def _closing(add: ScenarioCases) -> None:
@@ -263,55 +235,55 @@ def _closing(add: ScenarioCases) -> None:
         files=whole,
         options=clean,
     )
-    add.write(
-        "checkpoint-of-a-start",
-        "The checkpoint contains a log start offset that is inside a segment.",
-        root,
-        {"checkpoints": {"log-start-offset-checkpoint": checkpoint("topic 0 5")}, "logStartOffset": "5"},
-        append(one),
-        files=whole,
-        options={**clean, "logStartOffset": "5"},
-    )
+    add.write("checkpoint-of-a-start", "The checkpoint contains a log start offset that is inside a segment.", root, {"checkpoints": {"log-start-offset-checkpoint": checkpoint("topic 0 5")}, "logStartOffset": "5"}, append(one), files=whole, options={**clean, "logStartOffset": "5"})  # fmt: skip
     marks = must("SEG-FLS-006", needs=("logDirectory",))
-    add.write(
-        "mark-goes-and-comes",
-        "The mark of a clean shutdown is removed before the first write and written again when the log is closed.",
-        marks,
-        {"steps": [{"isClean": False}, {}], "isClean": True},
-        {"do": "look"},
-        append(one),
-        files=whole,
-        options=clean,
-    )
+    add.write("mark-goes-and-comes", "The mark of a clean shutdown is removed before the first write and written again when the log is closed.", marks, {"steps": [{"isClean": False}, {}], "isClean": True}, {"do": "look"}, append(one), files=whole, options=clean)  # fmt: skip
     others = must("SEG-FLS-007", needs=("logDirectory",))
-    add.write(
-        "mark-for-all-logs",
-        "No mark of a clean shutdown is written while another log may be damaged.",
-        others,
-        {"isClean": False},
-        append(one),
-        options={"beside": {"other-0": {}}},
-    )
-    add.write(
-        "mark-with-whole-logs",
-        "The mark of a clean shutdown is written if the other logs were closed cleanly as well.",
-        others,
-        {"isClean": True},
-        append(one),
-        options={**clean, "beside": {"other-0": {}}},
-    )
-    add.write(
-        "mark-beside-deleted-logs",
-        "A log that is marked for deletion does not prevent the mark of a clean shutdown.",
-        others,
-        {"isClean": True},
-        append(one),
-        options={"beside": {"other-0.0123456789abcdef0123456789abcdef-delete": {}}},
-    )
+    add.write("mark-for-all-logs", "No mark of a clean shutdown is written while another log may be damaged.", others, {"isClean": False}, append(one), options={"beside": {"other-0": {}}})  # fmt: skip
+    add.write("mark-with-whole-logs", "The mark of a clean shutdown is written if the other logs were closed cleanly as well.", others, {"isClean": True}, append(one), options={**clean, "beside": {"other-0": {}}})  # fmt: skip
+    add.write("mark-beside-deleted-logs", "A log that is marked for deletion does not prevent the mark of a clean shutdown.", others, {"isClean": True}, append(one), options={"beside": {"other-0.0123456789abcdef0123456789abcdef-delete": {}}})  # fmt: skip
 
 
 def _epochs(add: ScenarioCases) -> None:
     one = batch(NOW)
+    known, gone = replace(one, base=0, leader_epoch=4), {"files": {"leader-epoch-checkpoint": b"0\n0\n".hex()}}
+    for magic in (0, 1):
+        old = [Msg(magic=magic, offset=at, timestamp=NOW if magic else -1) for at in (1, 2)]
+        add.write(
+            f"old-{magic}-behind-an-epoch",
+            "Messages of magic 0 and 1 have no leader epoch: an append of them removes those that are known.",
+            must("SEG-APP-025", needs=(f"magic:{magic}",)),
+            {"steps": [{}, {}, gone, {}, {"files": {"leader-epoch-checkpoint": b"0\n1\n6 3\n".hex()}}]},
+            follow(known),
+            follow(old[0]),
+            {"do": "look"},
+            follow(old[1], replace(one, base=3, leader_epoch=6)),
+            {"do": "look"},
+        )
+    files = {
+        name_of(0): replace(one, base=0, leader_epoch=5).encoded(),
+        name_of(0, ".index"): b"",
+        name_of(0, ".timeindex"): b"",
+    }
+    for name, known, steps in (
+        ("of-the-log", None, (3, 4, 5, 6)),
+        ("of-the-log-above-the-checkpoint", b"0\n1\n2 0\n", (2, 4, 5, 5)),
+        ("of-the-log-and-the-checkpoint", b"0\n1\n5 0\n", (4, 5, 6, 5)),
+        ("of-the-checkpoint", b"0\n2\n5 0\n9 1\n", (8, 4, 9, 9)),
+    ):
+        newest, expected = (9 if known and b"9" in known else 5), list[Json]()
+        for epoch in steps:
+            expected.append({} if epoch >= newest else {"reject": {}})
+            newest = max(newest, epoch)
+        add.write(
+            f"epoch-{name}",
+            "A leader goes on under the newest epoch of the log or of its checkpoint, or a newer one.",
+            must("SEG-APP-017", needs=("strictAppend",)),
+            {"steps": expected},
+            *(append(one, leaderEpoch=epoch) for epoch in steps),
+            files=files if known is None else {**files, "leader-epoch-checkpoint": known},
+            options={"cleanShutdown": True},
+        )
     add.write(
         "epoch-goes-back",
         "A leader refuses to append with an older leader epoch than that of the log.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from authoring.batches import TRANSACTIONAL
@@ -41,41 +42,16 @@ def retain_scenarios() -> Iterator[Scenario]:
         return Scenario(f"retain-files-{name}", "retain", why, basis, request)
 
     basis = must("SEG-RET-009", "SEG-RET-011")
-    yield retained(
-        "by-size-1",
-        "Retention by size deletes the first segment.",
-        basis,
-        retention_bytes=str(2 * size),
-        retention_ms="-1",
-    )
+    yield retained("by-size-1", "Retention by size deletes the first segment.", basis, retention_bytes=str(2 * size), retention_ms="-1")  # fmt: skip
     yield retained(
         "by-size-2", "Retention by size deletes two segments.", basis, retention_bytes=str(size), retention_ms="-1"
     )
     yield retained(
         "by-size-none", "Retention by size deletes no segment.", basis, retention_bytes=str(3 * size), retention_ms="-1"
     )
-    yield retained(
-        "by-time",
-        "Retention by time deletes the first segment, which is too old.",
-        basis,
-        now=NOW + 1500,
-        retention_ms="1000",
-    )
-    yield retained(
-        "by-start",
-        "Retention deletes segments below the log start offset.",
-        must("SEG-RET-008", "SEG-RET-011"),
-        more={"logStartOffset": "13"},
-        retention_ms="-1",
-    )
-    yield retained(
-        "by-size-not-replicated",
-        "Retention keeps segments at or above the high watermark.",
-        must("SEG-RET-002"),
-        more={"highWatermark": "12"},
-        retention_bytes="1",
-        retention_ms="-1",
-    )
+    yield retained("by-time", "Retention by time deletes the first segment, which is too old.", basis, now=NOW + 1500, retention_ms="1000")  # fmt: skip
+    yield retained("by-start", "Retention deletes segments below the log start offset.", must("SEG-RET-008", "SEG-RET-011"), more={"logStartOffset": "13"}, retention_ms="-1")  # fmt: skip
+    yield retained("by-size-not-replicated", "Retention keeps segments at or above the high watermark.", must("SEG-RET-002"), more={"highWatermark": "12"}, retention_bytes="1", retention_ms="-1")  # fmt: skip
     at_bases = {**files, "leader-epoch-checkpoint": b"0\n3\n0 0\n1 9\n2 18\n"}
     why = "A leader epoch begins at the base offset of the first segment that stays: it begins there afterwards, too."
     for count in (1, 2):
@@ -94,6 +70,32 @@ def retain_scenarios() -> Iterator[Scenario]:
     low = {"logStartOffset": "13", "highWatermark": "5"}
     yield retained("by-start-above-the-mark", why, must("SEG-RET-002", "SEG-RET-008"), more=low, retention_ms="-1")
     yield from _of_producers(retained)
+    both = {"cleanup_policy": "compact,delete", "retention_bytes": str(size)}
+    yield retained("of-both-policies", "A topic may be compacted and deleted.", must("SEG-RET-001"), **both)
+    for number in (0, 1):
+        units = {base: [*log] for base, log in logs.items()}
+        units[0][number] = replace(units[0][number], base_timestamp=NOW + 5000, max_timestamp=NOW + 5010)
+        own = {**files, name_of(0): bytes_of(units[0]), name_of(0, ".timeindex"): time_index(units[0], 100, 0)}
+        why = "The largest timestamp of a segment is not that of its last batch: it counts."
+        yield retained(f"largest-is-{number}", why, must("SEG-RET-003"), own=own, now=NOW + 2500, retention_ms="1000")
+    yield from _tiered(retained, size)
+
+
+def _tiered(retained: Callable[..., Scenario], size: int) -> Iterator[Scenario]:
+    """Yield logs whose segments are copied, up to an offset: log start offset and leader epochs stay."""
+    basis = must("SEG-RET-014", "SEG-RET-016", "SEG-RET-017", since="3.9.1", needs=("tiered",))
+    why = "Segments are copied up to an offset, which is the last of a segment or not: what is copied may go."
+    old: Json = {"now": NOW + 100_000, "retention_ms": "1000", "remote_storage_enable": "true"}
+    for copied in (7, 8, 9, 16, 17, 26):
+        yield retained(f"tiered-{copied}", why, basis, more={"copiedOffset": str(copied)}, **old)
+    for name, more, config in (
+        ("size", {"copiedOffset": "17"}, {"local_retention_bytes": str(2 * size), "retention_ms": "-1"}),
+        ("never", {"copiedOffset": "17"}, {"local_retention_ms": "-1"}),
+        ("disabled", {"copiedOffset": "7"}, {"remote_log_copy_disable": "true"}),
+        ("disabled-size", {"copiedOffset": "7"}, {"remote_log_copy_disable": "true", "retention_bytes": str(2 * size), "retention_ms": "-1"}),
+    ):  # fmt: skip
+        why = "The local limits count while segments are copied, and no other way of removal waits."
+        yield retained(f"tiered-{name}", why, basis, more=more, **{**old, **config})
 
 
 def _of_producers(retained: Callable[..., Scenario]) -> Iterator[Scenario]:

@@ -115,30 +115,13 @@ def settings(family: Family) -> None:
     for name, (least, most, rule) in RANGES.items():
         short = name.replace(".", "-")
         for number in (least, most):
-            to.takes(
-                f"{short}-{number}",
-                "The setting has the smallest or greatest allowed value.",
-                rule,
-                {name: str(number)},
-                {name: str(number)},
-            )
+            to.takes(f"{short}-{number}", "The setting has the smallest or greatest allowed value.", rule, {name: str(number)}, {name: str(number)})  # fmt: skip
         for number in (least - 1, most + 1):
-            to.refuses(
-                f"{short}-{number}",
-                "The setting is below the smallest or above the greatest allowed value.",
-                rule,
-                {name: str(number)},
-            )
+            to.refuses(f"{short}-{number}", "The setting is below the smallest or above the greatest allowed value.", rule, {name: str(number)})  # fmt: skip
     _of_brokers(to)
     ratio = "min.cleanable.dirty.ratio"
     for text in ("0.0", "1.0", "0.25"):
-        to.takes(
-            f"ratio-{text.replace('.', '-')}",
-            "The dirty ratio is a number from 0 to 1.",
-            "SEG-RET-001",
-            {ratio: text},
-            {ratio: text},
-        )
+        to.takes(f"ratio-{text.replace('.', '-')}", "The dirty ratio is a number from 0 to 1.", "SEG-RET-001", {ratio: text}, {ratio: text})  # fmt: skip
     for text in ("-0.1", "1.1"):
         to.refuses(
             f"ratio-{text.replace('.', '-')}", "The dirty ratio is below 0 or above 1.", "SEG-RET-001", {ratio: text}
@@ -151,78 +134,26 @@ def settings(family: Family) -> None:
     ):
         name = "cleanup.policy"
         short = text.replace(",", "-and-").replace(" ", "")
-        to.takes(
-            f"policy-{short}",
-            "The cleanup policy may be one policy or both.",
-            "SEG-RET-001",
-            {name: text},
-            {name: found},
-        )
+        to.takes(f"policy-{short}", "The cleanup policy may be one policy or both.", "SEG-RET-001", {name: text}, {name: found})  # fmt: skip
     to.refuses("policy-none", "The cleanup policy does not exist.", "SEG-RET-001", {"cleanup.policy": "keep"})
-    to.refuses(
-        "policy-one-unknown",
-        "One of two cleanup policies does not exist.",
-        "SEG-RET-001",
-        {"cleanup.policy": "delete,keep"},
-    )
+    to.refuses("policy-one-unknown", "One of two cleanup policies does not exist.", "SEG-RET-001", {"cleanup.policy": "delete,keep"})  # fmt: skip
     for text in ("CreateTime", "LogAppendTime"):
         name = "message.timestamp.type"
-        to.takes(
-            f"timestamps-{text.lower()}",
-            "The timestamp type is CreateTime or LogAppendTime.",
-            "SEG-APP-010",
-            {name: text},
-            {name: text},
-        )
-    to.refuses(
-        "timestamps-none",
-        "The timestamp type NoTimestampType is not allowed for a topic.",
-        "SEG-APP-010",
-        {"message.timestamp.type": "NoTimestampType"},
-    )
+        to.takes(f"timestamps-{text.lower()}", "The timestamp type is CreateTime or LogAppendTime.", "SEG-APP-010", {name: text}, {name: text})  # fmt: skip
+    to.refuses("timestamps-none", "The timestamp type NoTimestampType is not allowed for a topic.", "SEG-APP-010", {"message.timestamp.type": "NoTimestampType"})  # fmt: skip
     to.refuses(
         "timestamps-unknown", "The timestamp type does not exist.", "SEG-APP-010", {"message.timestamp.type": "Now"}
     )
     for text, found in (("true", "true"), ("false", "false"), ("TRUE", "true")):
-        to.takes(
-            f"preallocate-{text.lower()}{'-in-capitals' if text.isupper() else ''}",
-            "The setting is true or false, in lower or upper case.",
-            "SEG-ROL-001",
-            {"preallocate": text},
-            {"preallocate": found},
-        )
+        to.takes(f"preallocate-{text.lower()}{'-in-capitals' if text.isupper() else ''}", "The setting is true or false, in lower or upper case.", "SEG-ROL-001", {"preallocate": text}, {"preallocate": found})  # fmt: skip
     to.refuses("unknown", "A setting of that name does not exist.", "SEG-ROL-001", {"segment.size": "1"})
     to.refuses(
         "no-number", "The setting has to be a number, but is other text.", "SEG-ROL-001", {"segment.bytes": "1k"}
     )
-    to.takes(
-        "internal",
-        "Since 4.1, brokers accept small segment sizes under an internal name, for tests.",
-        "SEG-ROL-001",
-        {"internal.segment.bytes": "100"},
-        {"segment.bytes": "100"},
-    )
+    to.takes("internal", "Since 4.1, brokers accept small segment sizes under an internal name, for tests.", "SEG-ROL-001", {"internal.segment.bytes": "100"}, {"segment.bytes": "100"})  # fmt: skip
     lag = {"cleanup.policy": "compact", "max.compaction.lag.ms": "1000", "segment.ms": "5000"}
-    to.takes(
-        "compacted-rolls-by-lag",
-        "A compacted topic rolls segments after `max.compaction.lag.ms` if that is shorter.",
-        "SEG-ROL-001",
-        lag,
-        {"roll.ms": "1000"},
-    )
+    to.takes("compacted-rolls-by-lag", "A compacted topic rolls segments after `max.compaction.lag.ms` if that is shorter.", "SEG-ROL-001", lag, {"roll.ms": "1000"})  # fmt: skip
     longer = {**lag, "max.compaction.lag.ms": "9000"}
-    to.takes(
-        "compacted-rolls-by-segment-ms",
-        "A compacted topic rolls segments after `segment.ms` if that is shorter.",
-        "SEG-ROL-001",
-        longer,
-        {"roll.ms": "5000"},
-    )
+    to.takes("compacted-rolls-by-segment-ms", "A compacted topic rolls segments after `segment.ms` if that is shorter.", "SEG-ROL-001", longer, {"roll.ms": "5000"})  # fmt: skip
     kept = {**lag, "cleanup.policy": "delete"}
-    to.takes(
-        "deleted-rolls-by-segment-ms",
-        "Without compaction, `max.compaction.lag.ms` has no effect.",
-        "SEG-ROL-001",
-        kept,
-        {"roll.ms": "5000"},
-    )
+    to.takes("deleted-rolls-by-segment-ms", "Without compaction, `max.compaction.lag.ms` has no effect.", "SEG-ROL-001", kept, {"roll.ms": "5000"})  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, Final
 
 from authoring.appends import ask_leader
@@ -43,6 +44,7 @@ def twice(families: Mapping[str, Family]) -> None:
     _leaders(families["append-policy"])
     _rolls(families["decisions"])
     _retention(families["decisions"])
+    _gaps(families["decisions"])
     _plans(families["compaction-results"])
     _metadata(families["files"])
     _checkpoints(families["files"])
@@ -249,12 +251,52 @@ def _retention(family: Family) -> None:
         ("time-zero-of-two", "With `retention.ms=0`, every segment that is older than now is deleted.", "SEG-RET-003", [(100, old, new), (100, new, new), (100, 10_000, new)], 2, {"retention.ms": "0"}),
         ("size-0-of-three", "With `retention.bytes=0`, all segments are deleted.", "SEG-RET-005", [(100, old, new)] * 3, 3, {"retention.bytes": "0"}),
         ("time-0-of-two", "A timestamp of 0 is one: the age counts from it, not from the last write.", "SEG-RET-003", [(100, 0, new), (100, 0, new), (100, new, old)], 2, {"retention.ms": "100"}),
+        ("time-of-both-policies", "A topic that is compacted and deleted has both policies.", "SEG-RET-001", [(100, old, old)] * 2 + [(100, new, new)], 2, {"retention.ms": "100", "cleanup.policy": "compact,delete"}),
+        ("size-of-both-policies", "A topic that is compacted and deleted has both policies.", "SEG-RET-001", [(100, new, new)] * 3, 1, {"retention.bytes": "150", "cleanup.policy": "delete,compact"}),
+        ("all-of-both-policies", "A topic that is compacted and deleted has both policies.", "SEG-RET-001", [(100, old, old)] * 2, 2, {"retention.ms": "100", "cleanup.policy": "delete,compact"}),
         ("size-of-two-then-time", "Removal by time goes on where removal by size has stopped.", "SEG-RET-001", [(100, new, 0), (100, new, 0), (100, old, 0), (100, new, 0)], 3, {"retention.ms": "100", "retention.bytes": "200"}),
     ):  # fmt: skip
         request: Json = {"what": "retain", "listing": listed(rows), "config": {**OFF, **config}, "now": "10000"}
         request |= {"logStartOffset": "0", "highWatermark": str(10 * len(rows))}
         expect: Json = {"decision": "delete", "segments": [str(10 * at) for at in range(gone)]}
         expect |= {"logStartOffset": str(10 * gone), "rollsFirst": gone == len(rows)}
+        basis = must(rule, flags=("RETENTION_RULES",))
+        family.add(f"retain-{name}", "decide", "valid", why, basis, request=request, expect=expect)
+
+
+def _gaps(family: Family) -> None:
+    """Ask what retention deletes of segments between which offsets are missing, and by a broker's settings."""
+    hour, start, mark = 3_600_000, "0", 50
+    now = 10 * hour
+    ages = (3 * hour // 2, 90_000, 30_000)
+    limits = {"log.retention.hours": ("1", 1), "log.retention.minutes": ("1", 2), "log.retention.ms": ("1000", 3), "retention.ms": (str(9 * hour), 0)}  # fmt: skip
+    asked = []
+    for first, second in permutations(limits, 2):
+        config = {name: limits[name][0] for name in (first, second)}
+        text = "Of the settings of a broker that with the smallest unit counts, and the topic's own before all."
+        gone = limits[max(first, second, key=[*limits].index)][1]
+        name = f"by-{first}-and-{second}".replace(".", "-").replace("log-retention-", "")
+        asked.append((name, text, "SEG-RET-013", config, start, mark, gone, gone))
+    text = "Offsets are missing behind a segment: it ends where the next one begins."
+    for name, limit, low, high, gone, left in (
+        *((f"time-{at}", {"retention.ms": str(ages[at - 1] - 1)}, 0, 50, at, at) for at in (1, 2)),
+        *((f"size-{at}", {"retention.bytes": str(300 - 100 * at)}, 0, 50, at, at) for at in (1, 2)),
+        *((f"mark-{high}", {"retention.bytes": "0"}, 0, high, gone, gone) for high, gone in ((10, 0), (19, 0), (20, 1), (30, 1), (39, 1), (40, 2))),
+        *((f"start-{low}", {}, low, 50, gone, -1) for low, gone in ((10, 0), (19, 0), (20, 1), (30, 1), (39, 1), (40, 2), (45, 2), (50, 2))),
+        *((f"start-{low}-and-size", {"retention.bytes": "200"}, low, 50, 1, at) for low, at in ((9, 1), (15, 1), (25, -1))),
+    ):  # fmt: skip
+        after = low if left < 0 else 20 * left
+        asked.append((f"gaps-{name}", text, "SEG-RET-007", {**OFF, **limit}, str(low), high, gone, after))
+    for name, why, rule, config, low, high, gone, after in asked:
+        bases = (0, 20, 40) if rule == "SEG-RET-007" else (0, 10, 20)
+        rows = listed([(100, now - age, 0) for age in ages])
+        places = [{"baseOffset": str(base), "nextOffset": str(base + 10)} for base in bases]
+        request: Json = {"what": "retain", "listing": [{**row, **at} for row, at in zip(rows, places, strict=True)]}
+        end = bases[-1] + 10
+        request |= {"config": config, "now": str(now), "logStartOffset": low, "highWatermark": str(min(high, end))}
+        expect: Json = {"decision": "delete" if gone else "keep", "segments": [str(base) for base in bases[:gone]]}
+        left = after if rule == "SEG-RET-007" else (*bases, end)[gone]
+        expect |= {"logStartOffset": str(left), "rollsFirst": gone == len(bases)}
         basis = must(rule, flags=("RETENTION_RULES",))
         family.add(f"retain-{name}", "decide", "valid", why, basis, request=request, expect=expect)
 

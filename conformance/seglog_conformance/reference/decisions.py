@@ -9,6 +9,7 @@ from seglog_conformance.reference.wire import rejection
 from seglog_format.cleaning.compaction import CompactedSegment, plan_compaction
 from seglog_format.cleaning.retention import RetainedSegment, plan_retention
 from seglog_format.errors import UsageError
+from seglog_format.log.remote_store import RemoteCopies
 from seglog_format.writing.append import ActiveState, Incoming, new_base_offset, roll_reason
 
 if TYPE_CHECKING:
@@ -91,13 +92,14 @@ def sizes_of(one: Json) -> dict[str, int]:
 
 def _retain(request: Json, config: LogConfig) -> Json:
     segments = [RetainedSegment(**facts_of(one)) for one in request["listing"]]
-    mark = request.get("highWatermark")
+    mark, copied = request.get("highWatermark"), request.get("copiedOffset")
     plan = plan_retention(
         segments,
         config,
         now_ms=_number(request, "now"),
         log_start_offset=_number(request, "logStartOffset"),
         high_watermark=None if mark is None else int(mark),
+        copies=None if copied is None else copies_to(int(copied)),
     )
     return {
         "ok": True,
@@ -106,6 +108,11 @@ def _retain(request: Json, config: LogConfig) -> Json:
         "logStartOffset": str(plan.log_start_offset),
         "rollsFirst": plan.rolls_first,
     }
+
+
+def copies_to(offset: int) -> RemoteCopies:
+    """Return that a remote store has every offset up to one, inclusive."""
+    return RemoteCopies("the store", offset, ((0, offset),))
 
 
 def _compact(request: Json, config: LogConfig) -> Json:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from seglog_conformance.reference.decisions import copies_to
 from seglog_conformance.reference.logs import decode
 from seglog_conformance.reference.scratch import (
     TOPIC,
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
     from seglog_conformance.protocol import Json
     from seglog_conformance.reference.disk import Disk
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.remote_store import RemoteCopies
+    from seglog_format.model import MissingOffsets
     from seglog_format.writing.writer import Acks, PartitionWriter
 
 MAX_KEYS: Final = 1 << 30
@@ -200,11 +204,25 @@ def _state(writer: PartitionWriter) -> Json:
 # A closed log
 
 
+class _Copied(NamedTuple):
+    """A remote store that has every offset up to one."""
+
+    offset: int
+
+    def copies(self, _listing: PartitionListing, _log_end_offset: int) -> RemoteCopies:
+        """Return what is copied."""
+        return copies_to(self.offset)
+
+    def located(self, _listing: PartitionListing, _tiered: MissingOffsets) -> None:
+        """Return that no segment is known."""
+
+
 def retain(request: Json) -> Json:
     """Return the files after retention of a closed log."""
     with _logs(request) as (path, disk):
         try:
-            done = retain_partition(path, config_of(request), now_ms=int(request["now"]), files=disk)
+            remote = _Copied(int(request.get("options", {}).get("copiedOffset", -1)))
+            done = retain_partition(path, config_of(request), now_ms=int(request["now"]), files=disk, remote=remote)
         except SeglogError as error:
             return rejection(error)
         answer: Json = {

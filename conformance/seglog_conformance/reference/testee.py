@@ -84,6 +84,7 @@ FEATURES: Final = {
     "recordAttributes": True,
     "recovery": ["like-brokers", "by-the-text"],
     "live": OPTIONAL,
+    "tiered": True,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from seglog_algorithms import compaction, retention
@@ -35,8 +35,9 @@ def _decide_retention(request: Json) -> Json:
     segments = [retention.Segment(**facts_of(one)) for one in request["listing"]]
     end = segments[-1].next_offset if segments else 0
     mark = int(request.get("highWatermark", end))
-    log = retention.Log(segments, int(request["now"]), int(request.get("logStartOffset", 0)), mark)
-    plan = retention.plan_retention(log, options_of(retention.Options, request))
+    start, copied = int(request.get("logStartOffset", 0)), _copied(request)
+    log = retention.Log(segments, int(request["now"]), start, mark, copied)
+    plan = retention.plan_retention(log, _retention_options(request))
     return {
         "ok": True,
         "decision": "delete" if plan.removed else "keep",
@@ -76,6 +77,17 @@ def _planned(plan: compaction.Plan) -> Json:
     }
 
 
+def _retention_options(request: Json) -> retention.Options:
+    """Return the settings of a topic and of its broker that retention knows."""
+    found = options_of(retention.Options, request)
+    return replace(found, retention_ms=retention.retention_ms_of(request.get("config", {})))
+
+
+def _copied(holder: Json) -> int:
+    """Return the highest offset that a remote store has; -1 if it has none."""
+    return int(holder.get("copiedOffset", -1))
+
+
 def options_of(kind: type[OptionsT], request: Json, **given: int) -> OptionsT:
     """Return the settings of a request that an algorithm knows, by Kafka's names."""
     settings = {name.replace(".", "_"): value for name, value in request.get("config", {}).items()}
@@ -95,14 +107,15 @@ def _value(text: str, default: object) -> Any:  # noqa: ANN401 - the type of the
 def retain(request: Json) -> Json:
     """Return the files after retention."""
     files, beside = files_of(request), checkpoints_of(request.get("options", {}))
-    segments = retention.segments_of(files, _modified(request))
+    segments, options = retention.segments_of(files, _modified(request)), _retention_options(request)
     end = segments[-1].next_offset
-    start = max(_offset(beside, LOG_STARTS, 0), segments[0].base_offset)
+    first = 0 if options.remote_storage_enable else segments[0].base_offset
+    start = max(_offset(beside, LOG_STARTS, 0), first)
     mark = max(min(_offset(beside, HIGH_WATERMARKS, end), end), start)
     left, plan, log_starts = retention.retain(
         files,
-        retention.Log(segments, int(request["now"]), start, mark),
-        options_of(retention.Options, request),
+        retention.Log(segments, int(request["now"]), start, mark, _copied(request.get("options", {}))),
+        options,
         log_starts=beside.get(LOG_STARTS, b"") if beside or request.get("options", {}).get("cleanShutdown") else None,
         partition=PARTITION,
         snapshot=lambda: snapshot_of(producers_before(files, end, decompress).values()),

@@ -62,6 +62,7 @@ ABILITIES: Final = (
     "specialTimestamps",
     "strictAppend",
     "strictFrames",
+    "tiered",
     "topic",
     "trustIndexes",
     "verifiedRead",

@@ -125,6 +125,9 @@ final class Lives {
     static void retain(JsonNode request, ObjectNode answer) throws Exception {
         try (Scratch scratch = Scratch.of(request)) {
             try (Opened opened = opened(scratch, request)) {
+                if (request.path("options").has("copiedOffset")) {
+                    Release.copied(opened.log, number(request.path("options"), "copiedOffset", 0));
+                }
                 retain(opened.log, number(request.path("options"), "highWatermark", Long.MAX_VALUE), answer);
                 answer.put("nextOffset", Long.toString(opened.log.logEndOffset()));
             }

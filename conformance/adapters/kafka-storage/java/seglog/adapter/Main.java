@@ -16,7 +16,7 @@ public final class Main {
          "headers": "ordered", "batchMeta": true, "bytesKeys": false, "partialTail": true, "policy": ["read", "append", "replicate"],
          "parse": true, "decide": [], "provesIndexes": false, "trustIndexes": true, "specialTimestamps": true,
          "earliestLocal": true, "logStartOffset": true, "readAll": true, "abortedLookup": true, "newestSnapshot": true,
-         "appended": ["data", "firstOffset", "lastOffset", "maxTimestamp", "batches"], "logState": true, "leaderEpochs": true,
+         "appended": ["data", "firstOffset", "lastOffset", "maxTimestamp", "batches"], "logState": true, "leaderEpochs": true, "tiered": true,
          "recovery": ["like-brokers"], "live": ["checkpoint", "duplicates", "retain", "roll"],
          "errors": ["org.apache.kafka.*", "kafka.*", "org.xerial.snappy.*", "java.io.IOException"],
          "recordFields": ["offset", "timestamp", "key", "value", "headers", "sequence", "control", "coordinatorEpoch"]}

@@ -5,6 +5,7 @@ import java.io.File;
 import java.io.IOException;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
@@ -27,9 +28,15 @@ final class Opened implements AutoCloseable {
 
     static Opened at(File directory, JsonNode request, long start, long recoveryPoint, boolean isClean, StandingTime time)
             throws IOException {
-        return new Opened(UnifiedLog.create(directory, config(request), start, recoveryPoint, new InlineScheduler(),
-            new BrokerTopicStats(false), time, TRANSACTION_MS,
-            new ProducerStateManagerConfig(PRODUCER_MS, false), CHECK_MS, new LogDirFailureChannel(1), isClean,
+        LogConfig config = config(request);
+        ProducerStateManagerConfig producers = new ProducerStateManagerConfig(PRODUCER_MS, false);
+        if (request.path("config").path("remote.storage.enable").asBoolean(false)) {
+            return new Opened(Release.openTiered(directory, config, start, recoveryPoint, new InlineScheduler(),
+                new BrokerTopicStats(true), time, TRANSACTION_MS, producers, CHECK_MS, new LogDirFailureChannel(1), isClean,
+                Optional.empty(), new ConcurrentHashMap<>(), true));
+        }
+        return new Opened(UnifiedLog.create(directory, config, start, recoveryPoint, new InlineScheduler(),
+            new BrokerTopicStats(false), time, TRANSACTION_MS, producers, CHECK_MS, new LogDirFailureChannel(1), isClean,
             Optional.empty()));
     }
 

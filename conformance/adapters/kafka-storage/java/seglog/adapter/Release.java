@@ -104,6 +104,30 @@ final class Release {
         return (LogAppendInfo) called(append, log, Arrays.copyOf(arguments, append.getParameterCount()));
     }
 
+    /** Open a log whose broker has a remote store; the last argument, who is told of its offsets, is that of no one. */
+    static UnifiedLog openTiered(Object... arguments) throws IOException {
+        Method create = named("create", arguments.length + 1);
+        Object[] taken = Arrays.copyOf(arguments, arguments.length + 1);
+        try {
+            taken[arguments.length] =
+                Class.forName(LogConfig.class.getPackageName() + ".LogOffsetsListener").getField("NO_OP_OFFSETS_LISTENER").get(null);
+        } catch (ReflectiveOperationException missing) {
+            throw new IllegalStateException(missing);
+        }
+        return (UnifiedLog) called(create, null, taken);
+    }
+
+    /** Tell a log that its segments are copied up to an offset. */
+    static void copied(UnifiedLog log, long offset) throws IOException {
+        called(named("updateHighestOffsetInRemoteStorage", 1), log, offset);
+    }
+
+    private static Method named(String name, int count) {
+        return Arrays.stream(UnifiedLog.class.getMethods())
+            .filter(method -> method.getName().equals(name) && method.getParameterCount() == count)
+            .findFirst().orElseThrow(() -> new Serving.Skip("this release has no remote storage"));
+    }
+
     /** The step of a clean stop that trims the last segment's indexes: by itself since 4.4, within closing before. */
     static void prepareForClose(UnifiedLog log) throws IOException {
         try {

@@ -4,6 +4,7 @@ import java.io.File;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.record.FileRecords;
 import org.apache.kafka.common.record.MemoryRecords;
@@ -27,9 +28,21 @@ public final class UnifiedLog {
             Scheduler scheduler, BrokerTopicStats stats, Time time, int transactionMs,
             ProducerStateManagerConfig producers, int checkMs, LogDirFailureChannel failures, boolean isClean,
             Optional<Uuid> topicId) {
+        return create(directory, config, start, recoveryPoint, scheduler, stats, time, transactionMs, producers, checkMs,
+            failures, isClean, topicId, new ConcurrentHashMap<>(), false, LogOffsetsListener.NO_OP_OFFSETS_LISTENER);
+    }
+
+    public static UnifiedLog create(File directory, LogConfig config, long start, long recoveryPoint,
+            Scheduler scheduler, BrokerTopicStats stats, Time time, int transactionMs,
+            ProducerStateManagerConfig producers, int checkMs, LogDirFailureChannel failures, boolean isClean,
+            Optional<Uuid> topicId, ConcurrentMap<String, Object> deleting, boolean isTiered, LogOffsetsListener listener) {
         return new UnifiedLog(kafka.log.UnifiedLog$.MODULE$.apply(directory, config, start, recoveryPoint, scheduler,
             stats, time, transactionMs, producers, checkMs, failures, isClean, OptionConverters.toScala(topicId), true,
-            new ConcurrentHashMap<>(), false, LogOffsetsListener.NO_OP_OFFSETS_LISTENER));
+            deleting, isTiered, listener));
+    }
+
+    public void updateHighestOffsetInRemoteStorage(long offset) {
+        before.updateHighestOffsetInRemoteStorage(offset);
     }
 
     public LogAppendInfo appendAsLeader(MemoryRecords records, int leaderEpoch, AppendOrigin origin) {

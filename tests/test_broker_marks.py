@@ -427,6 +427,8 @@ def test_one_mark_by_a_run_names_a_release_that_is_not_held_to_it() -> None:
 
 SINCE = [rule for rule in RULES if rule.since_basis in {"run", "bytes"}]
 SOURCE_ALONE_AT_MOST = 33
+SINCE_BY_SOURCE_AT_MOST = 44
+"""Of the rules that begin with 0.11 or later; nobody runs what is older."""
 
 
 def line_of(version: str) -> tuple[int, ...]:
@@ -533,6 +535,11 @@ def test_since_by_bytes_is_in_the_bytes_of_that_line(rule: Requirement) -> None:
     assert seen
     assert all(seen)
     assert rule.id not in broken(version)
+
+
+def test_few_rules_since_0_11_rest_on_the_source_alone() -> None:
+    claimed = [rule for rule in RULES if rule.since and numbers(rule.since) >= (0, 11)]
+    assert sum(rule.since_basis == "source" for rule in claimed) <= SINCE_BY_SOURCE_AT_MOST
 
 
 def test_few_marks_on_brokers_rest_on_the_source_alone() -> None:

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from helpers.support import REPOSITORY, authentic, authentic_names, bundled_cases, bundled_expected, states
+from helpers.tier_cases import tier_case
 from helpers.walking import each_of
 
 from proofs.kafka.oracle import RELEASES
-from seglog_format import verify
+from seglog_format import open_log_directory, verify
+from seglog_format.cli.main import run
 from seglog_format.requirements import Requirement, Severity, requirements
+from seglog_format.tier.local_metadata import read_metadata_topic
 from tools import witnesses
 from tools.docs.verdicts import Verdict, by_requirement
 from tools.requirement_trace import explanation
@@ -424,6 +427,8 @@ def test_one_mark_by_a_run_names_a_release_that_is_not_held_to_it() -> None:
 
 SINCE = [rule for rule in RULES if rule.since_basis in {"run", "bytes"}]
 SOURCE_ALONE_AT_MOST = 33
+SINCE_BY_SOURCE_AT_MOST = 44
+"""Of the rules that begin with 0.11 or later; nobody runs what is older."""
 
 
 def line_of(version: str) -> tuple[int, ...]:
@@ -501,7 +506,27 @@ CONTENT: Final = {"TXN": aborted_transactions, "PSN": producers_in_snapshots, "C
 """What the directories of a line have to contain where `verify` shall find no fault in it, by area."""
 
 
-@each_of("rule", [rule for rule in SINCE if rule.since_basis == "bytes"], ids=lambda rule: rule.id)
+BY_TIERS: Final = {*(f"SEG-RLM-{rule:03d}" for rule in range(14, 24)), "SEG-TIR-001", "SEG-PDR-028"}
+"""Rules that a disk and its store show together, where segments were copied, and some of them deleted."""
+
+
+def test_since_by_bytes_of_a_tier_is_in_that_tier(capsys: pytest.CaptureFixture[str]) -> None:
+    case = tier_case("lts-3.6.2")
+    remotes = read_metadata_topic(open_log_directory(case.local)).partitions
+    assert [whose.topic for whose, remote in remotes.items() if remote.deleted] == ["orders", "retained"]
+    assert run(["tier", "audit", "--json", "--content", "--logs", str(case.local), str(case.store)]) == 0
+    assert capsys.readouterr().out == ""
+    assert run(["verify", "--json", str(case.local)]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {(one["requirement"], one["severity"]) for one in found} == {("SEG-PDR-028", "note")}
+    claimed = {rule.id for rule in SINCE if rule.since_basis == "bytes" and rule.since == "3.6.0"}
+    assert claimed == BY_TIERS
+
+
+SINCE_BYTES: Final = [rule for rule in SINCE if rule.since_basis == "bytes" and rule.id not in BY_TIERS]
+
+
+@each_of("rule", SINCE_BYTES, ids=lambda rule: rule.id)
 def test_since_by_bytes_is_in_the_bytes_of_that_line(rule: Requirement) -> None:
     """They keep a behaviour; or they have what the rule is about, and `verify` finds nothing against it."""
     shows = BEHAVIOURS.get(rule.id) or CONTENT[rule.id[4:7]]
@@ -510,6 +535,11 @@ def test_since_by_bytes_is_in_the_bytes_of_that_line(rule: Requirement) -> None:
     assert seen
     assert all(seen)
     assert rule.id not in broken(version)
+
+
+def test_few_rules_since_0_11_rest_on_the_source_alone() -> None:
+    claimed = [rule for rule in RULES if rule.since and numbers(rule.since) >= (0, 11)]
+    assert sum(rule.since_basis == "source" for rule in claimed) <= SINCE_BY_SOURCE_AT_MOST
 
 
 def test_few_marks_on_brokers_rest_on_the_source_alone() -> None:

@@ -139,7 +139,8 @@ def read_local_log(logs: LogDirectories, whose: RemotePartitionId) -> LocalLog |
     starts = logs.directory_of(entry).log_start_offsets
     with logs.opened(entry) as partition:
         local_start = partition.segments[0].base_offset if partition.segments else partition.log_end_offset
-        start = starts.get((whose.topic, whose.partition), local_start)
+        # 3.6 leaves tiered logs out of the checkpoint; their leader epochs begin where they do
+        start = starts.get((whose.topic, whose.partition), min([local_start, *(each.start_offset for each in epochs)]))
         sizes = tuple((each.base_offset, each.log.stat().st_size) for each in partition.listing.segments)
         return LocalLog(entry.path, Lineage(epochs, partition.log_end_offset), start, local_start, sizes)
 

@@ -71,10 +71,38 @@ def own_retention(family: Family) -> None:
             **base,
             options={"checkpoints": {"log-start-offset-checkpoint": checkpoint(*lines)}},
         )
-    add.on_files("retain", "clean-shutdown", "After retention, the mark of a clean shutdown is written again.", must("SEG-FLS-010", needs=("logDirectory",)), {"segments": ["0", "9"], "isClean": True}, files, **base, options={"cleanShutdown": True})  # fmt: skip
-    add.on_files("retain", "power-cuts", "Whenever the power fails during retention, no segment is missing inside the log.", should("SEG-RET-012", needs=("powerCuts",)), {"outcomes": [reported(27), reported(27, 9), reported(27, 18)]}, files, **base, options={"powerCuts": True})  # fmt: skip
+    add.on_files(
+        "retain",
+        "clean-shutdown",
+        "After retention, the mark of a clean shutdown is written again.",
+        must("SEG-FLS-010", needs=("logDirectory",)),
+        {"segments": ["0", "9"], "isClean": True},
+        files,
+        **base,
+        options={"cleanShutdown": True},
+    )
+    add.on_files(
+        "retain",
+        "power-cuts",
+        "Whenever the power fails during retention, no segment is missing inside the log.",
+        should("SEG-RET-012", needs=("powerCuts",)),
+        {"outcomes": [reported(27), reported(27, 9), reported(27, 18)]},
+        files,
+        **base,
+        options={"powerCuts": True},
+    )
     for operation in ("write", "fsync"):
-        add.on_files("retain", f"failed-{operation}", "A disk error ends the pass.", should("SEG-RET-012", needs=("diskErrors",)), {"reject": {"class": "other"}}, files, result="invalid", **base, options={"fails": operation, "logStartOffset": "0"})  # fmt: skip
+        add.on_files(
+            "retain",
+            f"failed-{operation}",
+            "A disk error ends the pass.",
+            should("SEG-RET-012", needs=("diskErrors",)),
+            {"reject": {"class": "other"}},
+            files,
+            result="invalid",
+            **base,
+            options={"fails": operation, "logStartOffset": "0"},
+        )
 
 
 def own_recoveries(family: Family) -> None:
@@ -83,13 +111,38 @@ def own_recoveries(family: Family) -> None:
     family.flags |= FLAG
     files = three_segments()
     cuts = {"powerCuts": True, "indexIntervalBytes": 100}
-    add.on_files("truncate", "power-cuts", "Truncation deletes segments from the last one on, and flushes each deletion before the next.", must("SEG-TRN-001", needs=("powerCuts",)), {"nextOffset": "4", "outcomes": [reported(27), reported(18), reported(9), reported(3)]}, files, offset="4", options=cuts)  # fmt: skip
+    add.on_files(
+        "truncate",
+        "power-cuts",
+        "Truncation deletes segments from the last one on, and flushes each deletion before the next.",
+        must("SEG-TRN-001", needs=("powerCuts",)),
+        {"nextOffset": "4", "outcomes": [reported(27), reported(18), reported(9), reported(3)]},
+        files,
+        offset="4",
+        options=cuts,
+    )
     damaged = {**files, name_of(0): files[name_of(0)][:-5]}
     for name, like_broker in (("power-cuts", False), ("power-cuts-like-a-broker", True)):
-        add.on_files("recover", name, "Recovery deletes the segments after the damage, and flushes that, before it cuts the damaged one.", must("SEG-RCV-004", "SEG-RCV-029", needs=("powerCuts",)), {"nextOffset": "6", "outcomes": [reported(6)]}, damaged, options={**cuts, "likeBroker": like_broker})  # fmt: skip
+        add.on_files(
+            "recover",
+            name,
+            "Recovery deletes the segments after the damage, and flushes that, before it cuts the damaged one.",
+            must("SEG-RCV-004", "SEG-RCV-029", needs=("powerCuts",)),
+            {"nextOffset": "6", "outcomes": [reported(6)]},
+            damaged,
+            options={**cuts, "likeBroker": like_broker},
+        )
     swapped = {key + (".swap" if key.startswith(name_of(0, "")) else ""): data for key, data in files.items()}
     old = {name_of(0): files[name_of(0)][: len(files[name_of(0)]) // 3]}
-    add.on_files("recover", "power-cuts-in-a-replacement", "Recovery finishes a replacement that was begun, whenever the power fails again.", must("SEG-RCV-021", needs=("powerCuts",)), {"nextOffset": "27", "outcomes": [reported(27)]}, {**swapped, **old}, options=cuts)  # fmt: skip
+    add.on_files(
+        "recover",
+        "power-cuts-in-a-replacement",
+        "Recovery finishes a replacement that was begun, whenever the power fails again.",
+        must("SEG-RCV-021", needs=("powerCuts",)),
+        {"nextOffset": "27", "outcomes": [reported(27)]},
+        {**swapped, **old},
+        options=cuts,
+    )
     shorter = files[name_of(0)][: len(files[name_of(0)]) // 3]
     add.on_files(
         "recover",
@@ -111,7 +164,16 @@ def own_compactions(family: Family) -> None:
     files |= {name_of(base, ".index"): b"" for base in units}
     files |= {name_of(base, ".timeindex"): time_index(row_of, 100, base) for base, row_of in units.items()}
     base: Json = {"config": config, "now": str(NOW + 100_000)}
-    add.on_files("compact", "power-cuts", "Whenever the power fails during compaction, the log is the old one or the new one.", must("SEG-CMP-022", needs=("powerCuts",)), {"outcomes": ["0 1 2 10 11 1000", "1 2 10 11 1000"]}, files, **base, options={"powerCuts": True})  # fmt: skip
+    add.on_files(
+        "compact",
+        "power-cuts",
+        "Whenever the power fails during compaction, the log is the old one or the new one.",
+        must("SEG-CMP-022", needs=("powerCuts",)),
+        {"outcomes": ["0 1 2 10 11 1000", "1 2 10 11 1000"]},
+        files,
+        **base,
+        options={"powerCuts": True},
+    )
     add.on_files(
         "compact",
         "checkpoint",
@@ -136,10 +198,37 @@ def _unusual_compactions(add: ScenarioCases, base: Json) -> None:
     files = {name_of(0): bytes_of(doubled), name_of(1000): bytes_of([keyed(1000, "z")])}
     files |= {name_of(base_offset, ending): b"" for base_offset in (0, 1000) for ending in (".index", ".timeindex")}
     left = left_by_kafka()["compact-producer-last-batch"]["expect"]["files"]
-    add.on_files("compact", "without-snapshots", "Without a snapshot, compaction finds the producer state in the log.", must("SEG-CMP-015", needs=("producersFromLog",)), {"files": {name_of(0): left[name_of(0)]}}, files, **base)  # fmt: skip
-    add.on_files("compact", "damaged", "Compaction refuses a log that does not end with a whole entry: it has to be recovered first.", should("SEG-LOG-004", needs=("strictFrames",)), {"reject": {"class": "length"}}, {**files, name_of(0): files[name_of(0)][:-5]}, result="invalid", **base)  # fmt: skip
+    add.on_files(
+        "compact",
+        "without-snapshots",
+        "Without a snapshot, compaction finds the producer state in the log.",
+        must("SEG-CMP-015", needs=("producersFromLog",)),
+        {"files": {name_of(0): left[name_of(0)]}},
+        files,
+        **base,
+    )
+    add.on_files(
+        "compact",
+        "damaged",
+        "Compaction refuses a log that does not end with a whole entry: it has to be recovered first.",
+        should("SEG-LOG-004", needs=("strictFrames",)),
+        {"reject": {"class": "length"}},
+        {**files, name_of(0): files[name_of(0)][:-5]},
+        result="invalid",
+        **base,
+    )
     for operation in ("write", "fsync"):
-        add.on_files("compact", f"failed-{operation}", "A disk error ends the pass.", must("SEG-CMP-022", needs=("diskErrors",)), {"reject": {"class": "other"}}, files, result="invalid", **base, options={"fails": operation})  # fmt: skip
+        add.on_files(
+            "compact",
+            f"failed-{operation}",
+            "A disk error ends the pass.",
+            must("SEG-CMP-022", needs=("diskErrors",)),
+            {"reject": {"class": "other"}},
+            files,
+            result="invalid",
+            **base,
+            options={"fails": operation},
+        )
     ended_above = {
         name_of(0): bytes_of([keyed(0, "a"), part(1, "b"), keyed(2, "a")]),
         name_of(10): bytes_of([keyed(10, "a")]),
@@ -161,4 +250,12 @@ def _unusual_compactions(add: ScenarioCases, base: Json) -> None:
     hidden = {**files, name_of(0): bytes_of([keyed(0, "a")]), name_of(10): bytes_of([keyed(10, "a")])}
     hidden |= {name_of(0, ".txnindex"): aborted(9, 0, 4, 4), name_of(10, ".index"): b"", name_of(10, ".timeindex"): b""}
     settings = {**base["config"], "segment.bytes": "80"}
-    add.on_files("compact", "nothing-left-hides-the-old-list", "Without remaining records, an empty transaction index replaces the old one, also for a reader after a crash.", must("SEG-CMP-022", needs=("logDirectory",)), {"files": {name_of(0): "", name_of(0, ".txnindex"): ""}}, hidden, **{**base, "config": settings})  # fmt: skip
+    add.on_files(
+        "compact",
+        "nothing-left-hides-the-old-list",
+        "Without remaining records, an empty transaction index replaces the old one, also for a reader after a crash.",
+        must("SEG-CMP-022", needs=("logDirectory",)),
+        {"files": {name_of(0): "", name_of(0, ".txnindex"): ""}},
+        hidden,
+        **{**base, "config": settings},
+    )

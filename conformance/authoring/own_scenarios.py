@@ -88,9 +88,27 @@ def _indexes(add: ScenarioCases) -> None:
 
 def _room(add: ScenarioCases) -> None:
     full = should("SEG-ROL-016", needs=("strictAppend",))
-    add.write("room-without-new-timestamps", "An append that gives no time index entry needs no room in the time index.", full, {"steps": [{"rolled": None}, {"rolled": None}]}, follow(batch(NOW, base=0)), follow(*(batch(NOW + 1, base=1 + at) for at in range(4))), index_interval_bytes="0", segment_index_bytes="36")  # fmt: skip
+    add.write(
+        "room-without-new-timestamps",
+        "An append that gives no time index entry needs no room in the time index.",
+        full,
+        {"steps": [{"rolled": None}, {"rolled": None}]},
+        follow(batch(NOW, base=0)),
+        follow(*(batch(NOW + 1, base=1 + at) for at in range(4))),
+        index_interval_bytes="0",
+        segment_index_bytes="36",
+    )
     for name, count, reason in (("room", 2, None), ("no-room", 3, "time index full")):
-        add.write(name, "An append of several entries needs room in the indexes for all of them.", full, {"steps": [{"rolled": None}, {"rolled": reason}]}, follow(batch(NOW, base=0)), follow(*(batch(NOW + 1 + at, base=1 + at) for at in range(count))), index_interval_bytes="0", segment_index_bytes="36")  # fmt: skip
+        add.write(
+            name,
+            "An append of several entries needs room in the indexes for all of them.",
+            full,
+            {"steps": [{"rolled": None}, {"rolled": reason}]},
+            follow(batch(NOW, base=0)),
+            follow(*(batch(NOW + 1 + at, base=1 + at) for at in range(count))),
+            index_interval_bytes="0",
+            segment_index_bytes="36",
+        )
 
 
 class Group:
@@ -120,7 +138,17 @@ def _jitter(add: ScenarioCases) -> None:
         ("long-within", 100, None, "0.9"),
         ("long-over", 101, "time", "0.9"),
     ):
-        add.write(f"jitter-{name}", "The jitter is at most `segment.ms`.", must("SEG-ROL-008", needs=("random",)), {"steps": [{"rolled": None}, {"rolled": reason}]}, append(batch(NOW)), append(batch(NOW + later)), options={"random": random}, segment_ms="1000", segment_jitter_ms="5000")  # fmt: skip
+        add.write(
+            f"jitter-{name}",
+            "The jitter is at most `segment.ms`.",
+            must("SEG-ROL-008", needs=("random",)),
+            {"steps": [{"rolled": None}, {"rolled": reason}]},
+            append(batch(NOW)),
+            append(batch(NOW + later)),
+            options={"random": random},
+            segment_ms="1000",
+            segment_jitter_ms="5000",
+        )
 
 
 def _leftovers(add: ScenarioCases) -> None:
@@ -143,7 +171,22 @@ def _leftovers(add: ScenarioCases) -> None:
             append(one),
         )
     old = {name_of(1, ending): b"old".hex() for ending in (".log", ".index", ".timeindex", ".txnindex")}
-    add.write("old-files-of-that-name", "A new segment begins empty, also if files with its name exist.", must("SEG-ROL-009"), {"files": {name_of(1): replace(one, base=1).encoded().hex(), name_of(1, ".index"): "", name_of(1, ".txnindex"): None}}, append(one), {"do": "put", "files": old}, {"do": "roll"}, append(one))  # fmt: skip
+    add.write(
+        "old-files-of-that-name",
+        "A new segment begins empty, also if files with its name exist.",
+        must("SEG-ROL-009"),
+        {
+            "files": {
+                name_of(1): replace(one, base=1).encoded().hex(),
+                name_of(1, ".index"): "",
+                name_of(1, ".txnindex"): None,
+            }
+        },
+        append(one),
+        {"do": "put", "files": old},
+        {"do": "roll"},
+        append(one),
+    )
     for name, tail in (("few-bytes", b"\0" * 11), ("partial-entry", one.encoded()[:-1]), ("zeros", bytes(500))):
         add.write(
             f"behind-{name}",
@@ -161,16 +204,60 @@ def _flushes(add: ScenarioCases) -> None:
     wait = append(one, acks="flushed")
     cut: Json = {"do": "cut"}
     basis = must("SEG-FLS-002", needs=("powerCuts",))
-    add.write("flushed-is-there", "After a power cut, flushed data is still there, and also the file name.", basis, {"steps": [{}, {"outcomes": ["0"]}, {}, {"outcomes": ["0", "0 1"]}, {}, {"outcomes": ["0 1 2"]}]}, wait, cut, append(one), cut, wait, cut)  # fmt: skip
-    add.write("flushed-in-a-new-segment", "After a power cut, flushed data of the next segment is still there.", basis, {"steps": [{}, {}, {}, {"outcomes": ["0 1"]}]}, append(one), {"do": "roll"}, wait, cut)  # fmt: skip
-    add.write("no-hole", "A segment is flushed before the next one is written.", must("SEG-FLS-009", needs=("powerCuts",)), {"steps": [{}, {}, {}, {}, {"outcomes": ["0 1", "0 1 2"]}]}, append(one), append(one), {"do": "roll"}, append(one), cut)  # fmt: skip
-    add.write("flushes-together", "Appends that wait for a flush at the same time share one.", should("SEG-FLS-003", needs=("together",)), {"steps": [{"mostSyncs": 1, "recoveryPoint": "4"}], "nextOffset": "4"}, {"do": "together", "records": [one.encoded().hex()] * 4})  # fmt: skip
+    add.write(
+        "flushed-is-there",
+        "After a power cut, flushed data is still there, and also the file name.",
+        basis,
+        {"steps": [{}, {"outcomes": ["0"]}, {}, {"outcomes": ["0", "0 1"]}, {}, {"outcomes": ["0 1 2"]}]},
+        wait,
+        cut,
+        append(one),
+        cut,
+        wait,
+        cut,
+    )
+    add.write(
+        "flushed-in-a-new-segment",
+        "After a power cut, flushed data of the next segment is still there.",
+        basis,
+        {"steps": [{}, {}, {}, {"outcomes": ["0 1"]}]},
+        append(one),
+        {"do": "roll"},
+        wait,
+        cut,
+    )
+    add.write(
+        "no-hole",
+        "A segment is flushed before the next one is written.",
+        must("SEG-FLS-009", needs=("powerCuts",)),
+        {"steps": [{}, {}, {}, {}, {"outcomes": ["0 1", "0 1 2"]}]},
+        append(one),
+        append(one),
+        {"do": "roll"},
+        append(one),
+        cut,
+    )
+    add.write(
+        "flushes-together",
+        "Appends that wait for a flush at the same time share one.",
+        should("SEG-FLS-003", needs=("together",)),
+        {"steps": [{"mostSyncs": 1, "recoveryPoint": "4"}], "nextOffset": "4"},
+        {"do": "together", "records": [one.encoded().hex()] * 4},
+    )
     for name, waits, points in (
         ("twice", (999, 1000, 1999, 2000), (0, 3, 3, 5)),
         ("late", (1500, 2499, 2500), (2, 2, 4)),
         ("early", (999, 1000, 1001, 2000, 2001), (0, 3, 3, 5, 5)),
     ):
-        add.write(f"flush-by-time-{name}", "The time to the next flush counts from the last one.", must("SEG-FLS-001", needs=("scheduled",)), {"steps": [{}, *({"recoveryPoint": str(point)} for point in points)]}, append(one), *(append(one, now=NOW + wait) for wait in waits), flush_ms="1000")  # fmt: skip
+        add.write(
+            f"flush-by-time-{name}",
+            "The time to the next flush counts from the last one.",
+            must("SEG-FLS-001", needs=("scheduled",)),
+            {"steps": [{}, *({"recoveryPoint": str(point)} for point in points)]},
+            append(one),
+            *(append(one, now=NOW + wait) for wait in waits),
+            flush_ms="1000",
+        )
     add.write(
         "flush-by-time",
         "The log is flushed when its oldest unflushed record is as old as `flush.ms`.",
@@ -212,7 +299,17 @@ def _opening(add: ScenarioCases) -> None:
         options={"cleanShutdown": True},
         generation="0.10.1",
     )
-    add.write("sent-again", "A duplicate batch is not written again.", must("SEG-APP-008", needs=("duplicates",)), {"steps": [{"isDuplicate": False}, {"isDuplicate": True, "firstOffset": "0", "lastOffset": "1"}], "nextOffset": "2"}, append(sent(7, 0, count=2)), append(sent(7, 0, count=2)))  # fmt: skip
+    add.write(
+        "sent-again",
+        "A duplicate batch is not written again.",
+        must("SEG-APP-008", needs=("duplicates",)),
+        {
+            "steps": [{"isDuplicate": False}, {"isDuplicate": True, "firstOffset": "0", "lastOffset": "1"}],
+            "nextOffset": "2",
+        },
+        append(sent(7, 0, count=2)),
+        append(sent(7, 0, count=2)),
+    )
 
 
 def _closing(add: ScenarioCases) -> None:
@@ -235,13 +332,51 @@ def _closing(add: ScenarioCases) -> None:
         files=whole,
         options=clean,
     )
-    add.write("checkpoint-of-a-start", "The checkpoint contains a log start offset that is inside a segment.", root, {"checkpoints": {"log-start-offset-checkpoint": checkpoint("topic 0 5")}, "logStartOffset": "5"}, append(one), files=whole, options={**clean, "logStartOffset": "5"})  # fmt: skip
+    add.write(
+        "checkpoint-of-a-start",
+        "The checkpoint contains a log start offset that is inside a segment.",
+        root,
+        {"checkpoints": {"log-start-offset-checkpoint": checkpoint("topic 0 5")}, "logStartOffset": "5"},
+        append(one),
+        files=whole,
+        options={**clean, "logStartOffset": "5"},
+    )
     marks = must("SEG-FLS-006", needs=("logDirectory",))
-    add.write("mark-goes-and-comes", "The mark of a clean shutdown is removed before the first write and written again when the log is closed.", marks, {"steps": [{"isClean": False}, {}], "isClean": True}, {"do": "look"}, append(one), files=whole, options=clean)  # fmt: skip
+    add.write(
+        "mark-goes-and-comes",
+        "The mark of a clean shutdown is removed before the first write and written again when the log is closed.",
+        marks,
+        {"steps": [{"isClean": False}, {}], "isClean": True},
+        {"do": "look"},
+        append(one),
+        files=whole,
+        options=clean,
+    )
     others = must("SEG-FLS-007", needs=("logDirectory",))
-    add.write("mark-for-all-logs", "No mark of a clean shutdown is written while another log may be damaged.", others, {"isClean": False}, append(one), options={"beside": {"other-0": {}}})  # fmt: skip
-    add.write("mark-with-whole-logs", "The mark of a clean shutdown is written if the other logs were closed cleanly as well.", others, {"isClean": True}, append(one), options={**clean, "beside": {"other-0": {}}})  # fmt: skip
-    add.write("mark-beside-deleted-logs", "A log that is marked for deletion does not prevent the mark of a clean shutdown.", others, {"isClean": True}, append(one), options={"beside": {"other-0.0123456789abcdef0123456789abcdef-delete": {}}})  # fmt: skip
+    add.write(
+        "mark-for-all-logs",
+        "No mark of a clean shutdown is written while another log may be damaged.",
+        others,
+        {"isClean": False},
+        append(one),
+        options={"beside": {"other-0": {}}},
+    )
+    add.write(
+        "mark-with-whole-logs",
+        "The mark of a clean shutdown is written if the other logs were closed cleanly as well.",
+        others,
+        {"isClean": True},
+        append(one),
+        options={**clean, "beside": {"other-0": {}}},
+    )
+    add.write(
+        "mark-beside-deleted-logs",
+        "A log that is marked for deletion does not prevent the mark of a clean shutdown.",
+        others,
+        {"isClean": True},
+        append(one),
+        options={"beside": {"other-0.0123456789abcdef0123456789abcdef-delete": {}}},
+    )
 
 
 def _epochs(add: ScenarioCases) -> None:

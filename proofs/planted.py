@@ -227,9 +227,10 @@ def flag_readers(wanted: Sequence[Fault], workers: int) -> Iterator[Flag]:
         calls = dict(zip(sources, pool.map(_calls, sources, chunksize=1), strict=True))
         changed = [(_changed(fault), calls[_source(fault)]) for fault in wanted]
         concerned = ([case for case in cases if line in called[case.id]] for line, called in changed)
-        for fault, found in zip(wanted, pool.imap(_flag_inside, zip(wanted, concerned, strict=True)), strict=True):
-            is_left = found.result is None and _source(fault) == PYTHON  # what it takes is seen only from outside
-            yield flag("python", replace(fault, file=Path(fault.file).name), cases) if is_left else found
+        flags = pool.map(_flag_inside, zip(wanted, concerned, strict=True), chunksize=1)
+    for fault, found in zip(wanted, flags, strict=True):
+        is_left = found.result is None and _source(fault) == PYTHON  # what it takes is seen only from outside
+        yield flag("python", replace(fault, file=Path(fault.file).name), cases) if is_left else found
 
 
 def _source(fault: Fault) -> str:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
+import shutil
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,12 +18,12 @@ from helpers.batches import batch, record
 from helpers.damage import damaged_cases
 from helpers.made_partitions import EMPTY_SNAPSHOT, EPOCHS, checkpoint, entry, make, numbered, transactional
 from helpers.messages import message, wrapper
-from helpers.support import REPOSITORY
+from helpers.support import REPOSITORY, bundled, bundled_cases
 from helpers.walking import each_of
 
 from seglog_format import Engine, LogConfig, PartitionWriter, compact, open_partition, retain
 from seglog_format.cli.main import run
-from seglog_format.errors import CorruptRecordError, MissingOffsetsWarning, UsageError
+from seglog_format.errors import CorruptRecordError, FormatError, MissingOffsetsWarning, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -707,6 +709,54 @@ def test_what_only_looks_incomplete_has_the_documented_status(
     else:
         status = status_of_command(command, directory, capsys)
     assert status == documented_status(kind, command.split(maxsplit=1)[0])
+
+
+RANDOM: Final = 12
+"""Seeds of the random damages: 149 others were run by hand."""
+
+
+def randomly_damaged(seed: int, root: Path) -> Path:
+    """Copy a small partition of a real broker, change one of its logs, and return the directory."""
+    chance = random.Random(seed)  # noqa: S311 - a seed for each input
+    logs = (path for name in bundled_cases() for path in bundled(name).rglob("*.log") if path.stat().st_size)
+    partitions = sorted({path.parent for path in logs})
+    source = chance.choice([path for path in partitions if sum(each.stat().st_size for each in path.iterdir()) < 10**5])
+    directory = root / "logs" / source.name
+    shutil.copytree(source, directory)
+    log = chance.choice([path for path in sorted(directory.glob("*.log")) if path.stat().st_size])
+    data, size = bytearray(log.read_bytes()), chance.choice([1, 7, 61, 500])
+    at = chance.randrange(len(data))
+    end = at + min(size, len(data) - at)
+    match chance.choice(["flip", "flip", "cut", "zero", "insert", "erase", "repeat"]):
+        case "flip":
+            data[at] ^= 1 << chance.randrange(8)
+        case "cut":
+            del data[at:]
+        case "zero":
+            data[at:end] = bytes(end - at)
+        case "insert":
+            data[at:at] = chance.randbytes(size)
+        case "erase":
+            del data[at:end]
+        case _:
+            first = data[: 12 + struct.unpack_from(">i", data, 8)[0]]
+            data[len(first) : len(first)] = first
+    log.write_bytes(data)
+    return directory
+
+
+@each_of("seed", range(RANDOM))
+def test_commands_agree_about_random_damage(seed: int, tmp_path: Path, capsys: Capture) -> None:
+    path = randomly_damaged(seed, tmp_path)
+    try:
+        is_read = by_records(path, capsys)[0] == WHOLE
+    except FormatError:
+        is_read = False
+    words = ["export", str(path), "--to", str(tmp_path / "table"), "--format", "jsonl", "--bytes", "hex"]
+    statuses = {command: status_of_command(command, path, capsys) for command in ("dump", "diff")}
+    statuses["export"] = lines_of(words, capsys)[0]
+    assert {command: status == WHOLE for command, status in statuses.items()} == dict.fromkeys(statuses, is_read)
+    assert is_read or (by_verify(path, capsys)[0], lines_of(["recover", str(path)], capsys)[0]) == (FOUND, FOUND)
 
 
 @each_of("case", damaged_cases(), ids=lambda case: case.name)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
+import shutil
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,12 +18,12 @@ from helpers.batches import batch, record
 from helpers.damage import damaged_cases
 from helpers.made_partitions import EMPTY_SNAPSHOT, EPOCHS, checkpoint, entry, make, numbered, transactional
 from helpers.messages import message, wrapper
-from helpers.support import REPOSITORY
+from helpers.support import REPOSITORY, bundled, bundled_cases
 from helpers.walking import each_of
 
-from seglog_format import LogConfig, PartitionWriter, compact, open_partition, retain
+from seglog_format import Engine, LogConfig, PartitionWriter, compact, open_partition, retain
 from seglog_format.cli.main import run
-from seglog_format.errors import UsageError
+from seglog_format.errors import CorruptRecordError, FormatError, MissingOffsetsWarning, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -426,6 +428,74 @@ def test_every_command_that_decodes_tells_of_a_batch_that_no_reader_can_read(
     assert status_of_command(command, path, capsys) == (UNREAD if command in {"diff", "export"} else FOUND)
 
 
+HIDING: Mapping[str, bytes] = {
+    f"{kind}, {named}": batch(
+        record(key=key, value=b"v") + record(offset_delta=1, key=key, value=b"w"), 2, base_offset=5, **fields
+    )
+    for kind, fields in {
+        "data": {"attributes": 0x20},
+        "data of a producer": {"attributes": 0x30, "producer_id": 7, "producer_epoch": 0},
+    }.items()
+    for named, key in {"no key": None, "a short key": b"key", "a version below zero": b"\xff\xff\0\1"}.items()
+}
+"""Batches of the offsets 5 and 6 with a control bit, the right checksum, and keys that no control record has."""
+
+
+@pytest.mark.req("SEG-CTL-001")
+@pytest.mark.parametrize(
+    "command",
+    [*(name for name in IN_FULL if not name.startswith("ls")), "diff", "export", "find"],
+)
+@each_of("name", HIDING)
+def test_every_command_that_decodes_tells_of_data_that_a_control_bit_hides(
+    name: str, command: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5) + HIDING[name], "7.log": entry(7, 5)})
+    assert status_of_command(command, path, capsys) == (UNREAD if command == "find" else FOUND)
+    if command in {"resurrect", "records", "scan"}:
+        assert IN_FULL[command](path, capsys)[1] == {(5, 7)}
+
+
+@pytest.mark.req("SEG-CTL-001")
+@pytest.mark.parametrize("engine", [Engine.REFERENCE, Engine.PLAIN, Engine.COLUMNAR])
+@each_of("name", HIDING)
+def test_every_reader_names_data_that_a_control_bit_hides(name: str, engine: Engine, tmp_path: Path) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5) + HIDING[name], "7.log": entry(7, 5)})
+    offsets, hidden = [*range(5), *range(7, 12)], [(5, 7, "control bit without control records")]
+    with open_partition(path) as partition:
+        gaps: list[Any] = []
+        assert [record.offset for record in partition.records(engine=engine, on_gap=gaps.append)] == offsets
+        assert [(gap.first_offset, gap.next_offset, gap.kind.value) for gap in gaps] == hidden
+        with pytest.warns(MissingOffsetsWarning, match="5 to 6 .*control bit"):
+            assert partition.read(5).records == ()
+        part = (0, 0, partition.segments[0].size)
+        with pytest.raises(CorruptRecordError, match="SEG-CTL-001"):
+            partition.scan(columns=["offset"], part=part).read_all()
+        errors: list[Any] = []
+        assert partition.scan(columns=["offset"], part=part, on_corrupt=errors.append).read_all().num_rows == 5
+        assert [error.requirements for error in errors] == [("SEG-CTL-001",)]
+
+
+def test_a_control_bit_hides_what_kafkas_consumer_leaves_out(tmp_path: Path) -> None:
+    asked = json.loads((REPOSITORY / "fixtures" / "witnesses" / "control_batches.json").read_text(encoding="utf-8"))
+    for number, (name, stored) in enumerate(asked["batches"].items()):
+        with open_partition(make(tmp_path / str(number), {"0.log": bytes.fromhex(stored)})) as partition:
+            for answers in asked["answers"].values():
+                for isolation, answer in answers[name].items():
+                    gaps: list[Any] = []
+                    is_refused = False
+                    found: list[int] = []
+                    try:
+                        found += (each.offset for each in partition.records(isolation=isolation, on_gap=gaps.append))
+                    except CorruptRecordError:
+                        is_refused = True
+                    assert (json.dumps(found), is_refused) == (answer["offsets"], answer["error"] != "-"), name
+                    is_hiding = name.endswith(("no key", "an empty key", "three bytes", "version -1"))
+                    assert is_refused or bool(gaps) == (is_hiding and "alone" not in name)
+            assert "alone" not in name or partition.last_stable_offset == 3
+    assert set(asked["snapshots"].values()) == {EMPTY_SNAPSHOT.hex()}  # no transaction is open
+
+
 KEPT: Mapping[str, tuple[bytes, bytes, tuple[str, int, str]]] = {
     "a magic that no reader knows": (UNREADABLE_BATCHES["magic 9"], b"", ("log", len(entry(0, 5)) + 16, "SEG-BAT-004")),
     "an index with two wrong entries": (
@@ -546,7 +616,7 @@ def test_a_salvage_names_what_no_reader_of_the_copy_can_read(tmp_path: Path, cap
     assert copied["keptBytes"] == copied["fileBytes"]
     assert (fault["type"], fault["requirement"]) == ("finding", "SEG-COD-001")
     assert run(["salvage", str(path), "-o", str(tmp_path / "again")]) == FOUND
-    assert "copied, but not readable: 00000000000000000000.log:" in capsys.readouterr().out
+    assert "copied as it is: 00000000000000000000.log:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["ls", "dump"])
@@ -598,9 +668,14 @@ ENDS: Mapping[str, tuple[str, dict[str, bytes], dict[str, int]]] = {
     "nothing but zeros": ("zeros at the end", {"0.log": bytes(4096)}, {}),
     "zeros at each end": ("zeros at the end", {"0.log": entry(0, 5) + bytes(99), "5.log": MIDDLE + bytes(99)}, {}),
     "a tiered partition": ("a log that begins in a remote", {"9.log": entry(9, 5)}, {START: 3}),
+    "a last offset that is too small": (
+        "a batch with a rule broken",
+        {"0.log": entry(0, 5) + entry(5, 5, last_offset_delta=3) + entry(10, 5)},
+        {},
+    ),
     "tiered by its epochs": ("a log that begins in a remote", {"9.log": entry(9, 5), EPOCHS: b"0\n1\n0 3\n"}, {}),
 }
-"""What the page of commands calls it, files that look incomplete, and checkpointed offsets; nothing is lost."""
+"""What the page of commands calls it, files that look incomplete or wrong, and checkpointed offsets; none is lost."""
 
 
 def documented_status(kind: str, command: str) -> int:
@@ -634,6 +709,54 @@ def test_what_only_looks_incomplete_has_the_documented_status(
     else:
         status = status_of_command(command, directory, capsys)
     assert status == documented_status(kind, command.split(maxsplit=1)[0])
+
+
+RANDOM: Final = 12
+"""Seeds of the random damages: 149 others were run by hand."""
+
+
+def randomly_damaged(seed: int, root: Path) -> Path:
+    """Copy a small partition of a real broker, change one of its logs, and return the directory."""
+    chance = random.Random(seed)  # noqa: S311 - a seed for each input
+    logs = (path for name in bundled_cases() for path in bundled(name).rglob("*.log") if path.stat().st_size)
+    partitions = sorted({path.parent for path in logs})
+    source = chance.choice([path for path in partitions if sum(each.stat().st_size for each in path.iterdir()) < 10**5])
+    directory = root / "logs" / source.name
+    shutil.copytree(source, directory)
+    log = chance.choice([path for path in sorted(directory.glob("*.log")) if path.stat().st_size])
+    data, size = bytearray(log.read_bytes()), chance.choice([1, 7, 61, 500])
+    at = chance.randrange(len(data))
+    end = at + min(size, len(data) - at)
+    match chance.choice(["flip", "flip", "cut", "zero", "insert", "erase", "repeat"]):
+        case "flip":
+            data[at] ^= 1 << chance.randrange(8)
+        case "cut":
+            del data[at:]
+        case "zero":
+            data[at:end] = bytes(end - at)
+        case "insert":
+            data[at:at] = chance.randbytes(size)
+        case "erase":
+            del data[at:end]
+        case _:
+            first = data[: 12 + struct.unpack_from(">i", data, 8)[0]]
+            data[len(first) : len(first)] = first
+    log.write_bytes(data)
+    return directory
+
+
+@each_of("seed", range(RANDOM))
+def test_commands_agree_about_random_damage(seed: int, tmp_path: Path, capsys: Capture) -> None:
+    path = randomly_damaged(seed, tmp_path)
+    try:
+        is_read = by_records(path, capsys)[0] == WHOLE
+    except FormatError:
+        is_read = False
+    words = ["export", str(path), "--to", str(tmp_path / "table"), "--format", "jsonl", "--bytes", "hex"]
+    statuses = {command: status_of_command(command, path, capsys) for command in ("dump", "diff")}
+    statuses["export"] = lines_of(words, capsys)[0]
+    assert {command: status == WHOLE for command, status in statuses.items()} == dict.fromkeys(statuses, is_read)
+    assert is_read or (by_verify(path, capsys)[0], lines_of(["recover", str(path)], capsys)[0]) == (FOUND, FOUND)
 
 
 @each_of("case", damaged_cases(), ids=lambda case: case.name)

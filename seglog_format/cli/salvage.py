@@ -61,8 +61,7 @@ def command(  # noqa: PLR0913 - one for each option
     searching" means that the size field before the batch is damaged: its start was found by scanning, and its checksum
     is valid.
 
-    A batch with the right checksum is copied even if its records cannot be decoded; it is named, since every reader
-    ends there.
+    A batch with the right checksum is copied even if its records cannot be decoded or break a rule; it is named.
 
     With several PATHs, these are replicas: of one partition, or log directories with such. A batch that is damaged in
     one is taken from another. Where they hold different batches, those of the history are copied that an election
@@ -163,7 +162,7 @@ def _merge(
 
 
 def _write_faults(target: Path, *, as_json: bool) -> int:
-    """Report what was copied although no reader can read it; return the exit status."""
+    """Report what was copied although it is wrong; return the exit status."""
     from seglog_format.checks.verify import faults_of_logs
     from seglog_format.cli.output import printable
     from seglog_format.cli.verify import as_object as finding_object
@@ -172,7 +171,7 @@ def _write_faults(target: Path, *, as_json: bool) -> int:
     status = DONE
     for fault in faults_of_logs(target):
         status = max(status, status_of(fault))
-        write_line(finding_object(fault) if as_json else f"  copied, but not readable: {printable(str(fault))}")
+        write_line(finding_object(fault) if as_json else f"  copied as it is: {printable(str(fault))}")
     return status
 
 

@@ -133,12 +133,13 @@ def _with_logs_alone(copy: Replica, error: str) -> Replica:
 
 
 def _unread(partition: Partition) -> list[str]:
-    """Return where readers end before a broker does, which takes a batch by its checksum; nothing if they do not."""
+    """Return what readers leave out, and where they end before a broker does, which takes a batch by its checksum."""
+    gaps = list[Gap]()
     try:
-        deque(partition.records(on_gap=lambda _: None), maxlen=0)
+        deque(partition.records(on_gap=gaps.append), maxlen=0)
     except FormatError as error:
         return [str(error)]
-    return []
+    return at_most([gap.span_text for gap in gaps if gap.kind is GapKind.CONTROL_BIT])
 
 
 def _gaps(partition: Partition) -> list[str]:

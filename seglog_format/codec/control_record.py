@@ -13,6 +13,8 @@ from seglog_format.model import END_MARKER_TYPES, NO_PRODUCER_ID, ControlRecordT
 from seglog_format.schema.fixed_fields import CONTROL_RECORD_KEY, END_TRANSACTION_MARKER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from seglog_format.model import BatchHeader, Frame
     from seglog_format.packing import FixedLayout, Packer
     from seglog_format.record_model import ControlRecord, Message, Record
@@ -49,12 +51,29 @@ def decode_control_record(
     from seglog_format.record_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
 
     reader = reader or PLAIN
-    if key is None:
-        raise CorruptRecordError(_part(at, "key"), "SEG-CTL-001", expected="version and type", found="null")
-    version, type_id = reader.key(key, _part(at, "key"))
+    version, type_id = _key(key, at, reader)
     kind = ControlRecordType(type_id) if type_id in set(ControlRecordType) else None
     fields = {} if kind is None else _fields(kind, value, _part(at, "value"), reader)
     return ControlRecord(version, type_id, kind, fields)
+
+
+def hidden_data(frame: Frame, records: Iterable[Record | Message], at: Location) -> CorruptRecordError | None:
+    """Return the error of a key that no control record has (SEG-CTL-001), if an entry has a control bit and such a key.
+
+    Readers leave out the records of the entry, which may be data.
+    """
+    try:
+        for number, record in enumerate(records if frame.header.is_control else ()):
+            _key(record.key, at.at(f"records[{number}]"), controls_of(frame))
+    except CorruptRecordError as error:
+        return error
+    return None
+
+
+def _key(key: bytes | None, at: Location, reader: ControlReader) -> tuple[int, int]:
+    if key is None:
+        raise CorruptRecordError(_part(at, "key"), "SEG-CTL-001", expected="version and type", found="null")
+    return reader.key(key, _part(at, "key"))
 
 
 def decode_early_control_record(key: bytes | None, value: bytes | None, at: Location) -> ControlRecord:

@@ -55,7 +55,7 @@ from seglog_format.columnar.plan import (
     ROWS,
     TO_OFFSET,
 )
-from seglog_format.columnar.records import NO_ROOM, decode_records
+from seglog_format.columnar.records import NO_ROOM, decode_records, has_control_keys
 from seglog_format.columnar.transactions import is_aborted
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
             )
             if answer == NO_ROOM:
                 return FULL if rows > 0 else MORE_HEADERS
-            if answer != 0:
+            if answer != 0 or (attributes & CONTROL and not has_control_keys(source, start, stop, count)):
                 return declined(state_, CAUSE_RECORDS)
             note_entry(plan_, state_, block_, position, rows)
         if buffer:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, inlined, int64, uint64
 from seglog_format.columnar.layout import GREATEST_OFFSET
-from seglog_format.columnar.memory import load_64, load_u8, store_64
+from seglog_format.columnar.memory import load_64, load_be16, load_u8, store_64
 from seglog_format.columnar.plan import (
     FROM_TIMESTAMP,
     HEADER_ENDS,
@@ -40,6 +40,7 @@ NO_ROOM: Final = -2
 INT32_BYTES: Final = 5
 INT64_BYTES: Final = 10
 MASK_32: Final = 0xFFFFFFFF
+CONTROL_KEY_SIZE: Final = 4
 
 
 @inlined
@@ -161,6 +162,20 @@ def decode_records(  # noqa: C901, PLR0911 - checks that leave at once: joined, 
     store_64(state, 8 * ROWS, row)
     store_64(state, 8 * HEADERS, headers)
     return 0
+
+
+@helper
+def has_control_keys(data: Region, position: int, end: int, count: int) -> bool:
+    """Return whether all records of a batch, which were decoded, have keys of control records (SEG-CTL-001)."""
+    for _ in range(count):
+        length, position = varint(data, position, end, INT32_BYTES)
+        _, key = varint(data, position + 1, end, INT64_BYTES)
+        _, key = varint(data, key, end, INT32_BYTES)
+        key_size, key = varint(data, key, end, INT32_BYTES)
+        if key_size < CONTROL_KEY_SIZE or load_be16(data, key) < 0:
+            return False
+        position += length
+    return True
 
 
 @inlined

@@ -41,6 +41,10 @@ class FallbackEntry(Protocol):
     def overlap(self) -> tuple[int, int, int] | None:
         """What `Borders.overlap` takes, if the entry begins below the end of the entry before it; else None."""
 
+    @property
+    def hidden(self) -> FormatError | None:
+        """The error of a key, if the entry has a control bit and may hold data; else None."""
+
 
 class Source(ByteSource, Protocol):
     """The bytes of one segment's log, and the fallback decoder for its entries. `log` provides it."""
@@ -77,6 +81,9 @@ class Borders(Protocol):
 
     def overlap(self, base_offset: int, overlap: tuple[int, int, int]) -> None:
         """Report an entry of a segment: its position, where it begins, and the end of the entry before it, above."""
+
+    def left_out(self, base_offset: int, position: int, header: BatchHeader) -> bool:
+        """Report an entry of a segment whose records are left out; return whether that is possible."""
 
     def come_to(self, base_offset: int) -> None:
         """Continue with the segment with a base offset, or with another part of the same one."""

@@ -272,8 +272,11 @@ class Run:
         if entry is None:
             return True
         self._count_fallback()
-        if self._request.borders is not None and entry.overlap is not None:
-            self._request.borders.overlap(self._source.allowed_offsets[0], entry.overlap)
+        borders, base_offset = self._request.borders, self._source.allowed_offsets[0]
+        if borders is not None and entry.overlap is not None:
+            borders.overlap(base_offset, entry.overlap)
+        if entry.hidden is not None and (borders is None or not borders.left_out(base_offset, position, entry.header)):
+            return self._passed_over(position, entry.hidden)
         if rows := [record for record in entry.records if self._is_timely(record.timestamp_ms)]:
             yield self._of_fallback(rows, entry.header, position)
         self._go_to(entry.end)

@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seglog_format.codec.control_record import hidden_data
 from seglog_format.codec.decoders import DeclaredBytes
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at
 from seglog_format.codec.record_stream import stream_frame
@@ -138,10 +139,12 @@ def _found_in_frame(
 ) -> Iterator[dict[str, Any] | FormatError]:
     header, at = frame.header, Location(name, frame.position)
     try:
-        if not wanted.may_be_in(frame, at, options.limit):
+        if not header.is_control and not wanted.may_be_in(frame, at, options.limit):
             return
         batch = stream_frame(frame, at=at, limit=options.limit, to_offset=options.to_offset)
-        for record in batch.records:
+        if (hidden := hidden_data(frame, batch.records, at)) is not None:
+            yield hidden
+        for record in () if header.is_control else batch.records:
             if options.accepts(record) and wanted.accepts(record):
                 line = lines.line(record, header, frame.position)
                 if field_path is None or field_path.is_in(line.get("decoded"), record.value):

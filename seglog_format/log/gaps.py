@@ -72,6 +72,8 @@ class GapKind(Enum):
     """Damage of the last segment hides entries: intact ones may follow one that is cut short (SEG-LOG-004)."""
     OVERLAP = "overlapping entries"
     """Entries are there, but begin below the end of the entry before them, so readers skip records (SEG-LOG-007)."""
+    CONTROL_BIT = "control bit without control records"
+    """Entries are there, but have a control bit, and keys of no control record: readers skip them (SEG-CTL-001)."""
     NO_SNAPSHOT = "no snapshot"
     """A metadata log begins above 0, and no snapshot reaches its first offset (SEG-PDR-029)."""
 
@@ -406,20 +408,22 @@ class GapWatch:
     def at_border(
         self, on_gap: OnGap, base_offset: int, reached: int, following: int | None, left_at: int | None = None
     ) -> None:
-        """Report offsets that are missing after a segment, or that an overlapping entry of it hides.
+        """Report offsets that are missing after a segment, or that readers skip although an entry of it has them.
 
         Args:
             on_gap: called with the gap.
             base_offset: of the segment.
             reached: first offset after the entries that were read of the segment.
-            following: base offset of the next segment; None if there is none. If it is below `reached`, of the next
-                entry of the same segment, which overlaps those before it.
-            left_at: position of the bytes after these entries, if there are any and no segment follows; of the next
-                entry, if it overlaps.
+            following: base offset of the next segment; None if there is none. With `left_at`, of the next entry of the
+                same segment, which overlaps those before it; or the first offset after an entry that begins at
+                `reached`, and whose control bit hides its records.
+            left_at: position of the bytes after these entries, if there are any and no segment follows; of the entry
+                that overlaps, or whose records are hidden.
         """
-        if following is not None and following < reached:
-            log = str(self._files_of(base_offset).log)
-            _report(on_gap, Gap(following, reached, GapKind.OVERLAP, log, left_at or 0))
+        if following is not None and left_at is not None:
+            kind = GapKind.OVERLAP if following < reached else GapKind.CONTROL_BIT
+            first, after = sorted((reached, following))
+            _report(on_gap, Gap(first, after, kind, str(self._files_of(base_offset).log), left_at))
             return
         error = None if left_at is None else self._hiding(left_at)
         if error is not None:

@@ -469,7 +469,8 @@ class Partition(Closing):
             raise UsageError(msg)
         self._check_range(offset)
         end = INT64_MAX if transactions is None else transactions.last_stable_offset
-        batches = self._reader.fetch(offset, end, max_bytes, min_one_message=min_one_message)
+        at_border = partial(self._gap_watch.at_border, warn_of_gap)
+        batches = self._reader.fetch(offset, end, max_bytes, at_border, min_one_message=min_one_message)
         if not batches and transactions is not None:
             self._raise_undecided(offset, transactions)
         records = tuple(record for batch in batches for record in delivered(batch, offset, end, transactions))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from seglog_format.log.search import Wanted
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
+    from seglog_format.model import BatchHeader
     from seglog_format.record_model import Message, Record, RecordBatch
     from seglog_format.storage.byte_source import Buffer
 
@@ -112,6 +113,19 @@ class Borders:
         if self._at_border is not None and end > self._start:
             self._at_border(base_offset, end, max(first, self._start), position)
 
+    def left_out(self, base_offset: int, position: int, header: BatchHeader) -> bool:
+        """Report an entry of a segment whose records readers leave out, although it may hold data (SEG-CTL-001).
+
+        Returns:
+            False if it is not reported: no function is called at borders.
+        """
+        first = header.base_offset
+        if self._at_border is None or first is None:
+            return False
+        if header.next_offset > self._start:
+            self._at_border(base_offset, max(first, self._start), header.next_offset, position)
+        return True
+
     def come_to_end(self) -> None:
         """Record that reading has passed the last segment."""
         if self._at_border is not None and self._base_offset is not None:
@@ -178,6 +192,8 @@ class LogReader:
                 if (overlap := overlap_of(frame, borders.reached)) is not None:
                     borders.overlap(segment.base_offset, overlap)
                 yield segment, frame
+                if at_border is not None and segment.hidden_data(frame) is not None:
+                    borders.left_out(segment.base_offset, frame.position, frame.header)
                 borders.reached, end_position = frame.header.next_offset, frame.end
                 if borders.reached >= end <= GREATEST_OFFSET:
                     return
@@ -260,8 +276,10 @@ class LogReader:
         """Verify the entry before a missing offset, as `LogSegment.verify_gap` does."""
         self.segments_from(offset)[0].verify_gap(offset)
 
-    def fetch(self, offset: int, end: int, max_bytes: int, *, min_one_message: bool) -> tuple[RecordBatch, ...]:
-        """Decode the entries that fit one read (SEG-LKP-006, SEG-LKP-007).
+    def fetch(
+        self, offset: int, end: int, max_bytes: int, at_border: AtBorder, *, min_one_message: bool
+    ) -> tuple[RecordBatch, ...]:
+        """Decode the entries that fit one read (SEG-LKP-006, SEG-LKP-007), and report those that are left out.
 
         Raises:
             FormatError: the first entry is damaged or refused. A later such entry only ends the read.
@@ -270,6 +288,8 @@ class LogReader:
         try:
             for segment, frame in self._fitting(offset, end, max_bytes, min_one_message=min_one_message):
                 batches.append(segment.decode(frame) if batches else self.first_batch(segment, frame, offset))
+                if segment.hidden_data(frame) is not None:
+                    Borders(offset, at_border).left_out(segment.base_offset, frame.position, frame.header)
         except FormatError:
             if not batches:
                 raise

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 class FallbackEntry(NamedTuple):
     """An entry that the fallback decoder decoded: header, records to deliver, end position and last offset.
 
-    If it begins below the end of the entry before it, that is its overlap; else None.
+    If it begins below the end of the entry before it, that is its overlap; else None. `hidden` is the error of
+    `hidden_data`.
     """
 
     header: BatchHeader
@@ -51,6 +52,7 @@ class FallbackEntry(NamedTuple):
     end: int
     last_offset: int
     overlap: Overlap | None = None
+    hidden: FormatError | None = None
 
 
 class SegmentSource(NamedTuple):
@@ -110,7 +112,8 @@ class SegmentSource(NamedTuple):
             return FallbackEntry(frame.header, (), frame.end, self.to_offset - 1)
         batch = segment.decode(frame)
         records = tuple(delivered(batch, floor, self.to_offset, self.transactions))
-        return FallbackEntry(frame.header, records, frame.end, batch.last_offset, overlap_of(frame, previous + 1))
+        overlap, hidden = overlap_of(frame, previous + 1), segment.hidden_data(frame)
+        return FallbackEntry(frame.header, records, frame.end, batch.last_offset, overlap, hidden)
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
         """Return the decompressed bytes of the entry at a position; None if it is damaged or exceeds the limit."""

@@ -12,7 +12,7 @@ from seglog_format.arguments import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import checksum_is_valid, decode_frame, verify_checksum
 from seglog_format.codec.framing import FrameWalk, frame_at, walk
-from seglog_format.errors import FormatError, Location, TruncatedError, UnreadableError
+from seglog_format.errors import CorruptRecordError, FormatError, Location, TruncatedError, UnreadableError
 from seglog_format.log.entry_table import (
     EntryTable,
     OffsetRange,
@@ -228,6 +228,15 @@ class LogSegment(Closing):
         batch = decode_frame(frame, at=at, limit=self.limit)
         check_offsets(batch, at)
         return batch
+
+    def hidden_data(self, frame: Frame) -> CorruptRecordError | None:
+        """Return the error of `hidden_data`; None also for an entry that is damaged or refused."""
+        if frame.header.is_control:
+            from seglog_format.codec.control_record import hidden_data  # noqa: PLC0415 - loaded when one is read
+
+            with suppress(FormatError):
+                return hidden_data(frame, self.decode(frame).records, Location(self.path, frame.position))
+        return None
 
     def frame_at(self, position: int) -> Frame | Tail:
         """Return the entry that starts at a position.

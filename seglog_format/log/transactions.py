@@ -17,7 +17,7 @@ from seglog_format.codec.control_record import end_marker_of
 from seglog_format.codec.decode import verify_checksum
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.index_file import TransactionIndex
-from seglog_format.model import END_MARKER_TYPES, AbortedTxn, ControlRecordType
+from seglog_format.model import END_MARKER_TYPES, NO_PRODUCER_ID, AbortedTxn, ControlRecordType
 from seglog_format.names import FileKind, segment_file_name
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Transactions:
             assert header.base_offset is not None
             self._close(header.producer_id, header.base_offset, is_abort=marker is ControlRecordType.ABORT)
         elif header.is_transactional and not header.is_control and header.base_offset is not None:
-            self.open_offsets.setdefault(header.producer_id, header.base_offset)
+            self._open(header.producer_id, header.base_offset)
 
     def replay(self, events: Iterable[tuple[int, int, int, int]]) -> None:
         """Apply many entries: those that begin, continue or end a transaction.
@@ -86,7 +86,12 @@ class Transactions:
             if kind in END_MARKER_TYPES:
                 self._close(producer_id, base_offset, is_abort=kind == ControlRecordType.ABORT)
             else:
-                self.open_offsets.setdefault(producer_id, base_offset)
+                self._open(producer_id, base_offset)
+
+    def _open(self, producer_id: int, base_offset: int) -> None:
+        """Begin or continue a producer's transaction; a batch without a producer is in none, as for brokers."""
+        if producer_id > NO_PRODUCER_ID:
+            self.open_offsets.setdefault(producer_id, base_offset)
 
     def _close(self, producer_id: int, marker: int, *, is_abort: bool) -> None:
         """End a producer's transaction, and list it if it was aborted.

@@ -233,17 +233,17 @@ def _paragraphs(thing: object) -> Iterator[str]:
 
 
 NOT_LOST = """\
-The status 0 says that everything was read and that nothing is known to be lost. Some logs look incomplete and are not:
+The status 0 says that everything was read and that nothing known is lost. Some logs only look incomplete or wrong:
 
-| at PATH | ls, cluster, verify, dump, export, diff, salvage | recover, doctor |
-|---|---:|---:|
-| an incomplete batch or a few bytes at the end of a log, as while a broker writes (SEG-LOG-002, SEG-LOG-004) | 0 | 1 |
-| zeros at the end of a log: space that was not used (SEG-LOG-005) | 0 | 1 |
-| a log that begins in a remote store that is not at hand (SEG-PDR-028) | 0 | 0 |
+| at PATH | ls, cluster, dump, export, diff | verify, salvage | recover, doctor |
+|---|---:|---:|---:|
+| an incomplete batch or a few bytes at the end, as while a broker writes (SEG-LOG-002, SEG-LOG-004) | 0 | 0 | 1 |
+| zeros at the end of a log: space that was not used (SEG-LOG-005) | 0 | 0 | 1 |
+| a log that begins in a remote store that is not at hand (SEG-PDR-028) | 0 | 0 | 0 |
+| a batch with a rule broken, as a last offset below that of a record (SEG-REC-014) | 0 | 1 | 1 |
 
-`recover` and `doctor` end with 1 where a start of a broker changes the log. So does `salvage` of several replicas if
-none of them has as much behind such an end. Every command ends with 1 where a file beside the log names offsets that it
-lacks."""
+`recover` and `doctor` end with 1 where a start changes the log, `salvage` of several replicas if none has as much
+behind such an end. Every command ends with 1 where a file beside the log names offsets that it lacks."""
 
 
 def command_line_page() -> str:

@@ -369,12 +369,14 @@ def test_a_log_under_another_name_is_brought_back_by_the_next_step(
             log.with_name(f"{first:020}{ending}").write_bytes(SPARES[ending](log.read_bytes()))
             log.unlink()
         (directory / "notes.txt").write_bytes(b"no log")
+        (directory / f"{2:020}{ending}").write_bytes(SPARES[ending](b""))  # of no log
         (one,) = (each for each in said(capsys, directory, status=FINDINGS) if each["kind"] == "loss")
         assert f"{moved[0]:020}{ending} holds a log of these offsets" in one["what"]
         subprocess.run(one["next"], shell=True, check=True)  # noqa: S602 - as a user would
         assert said(capsys, directory, status=DONE) == []
         assert {first: (directory / f"{first:020}.log").read_bytes() for first in logs} == logs
         assert all((directory / f"{first:020}{ending}").is_file() for first in moved)
+        assert not (directory / f"{2:020}.log").exists()
 
 
 def out_of_order(root: Path) -> Path:

@@ -314,6 +314,18 @@ def test_a_command_about_directories_says_how_to_make_one_of_a_renamed_log(
     assert "standard input takes the place of a file, not of a directory" in capsys.readouterr().err
 
 
+@each_of("name", ["meta.properties", f"{NAMED}.index", f"{7:020}.snapshot", "leader-epoch-checkpoint", f"{NAMED}.log"])
+def test_no_step_makes_a_log_of_a_file_that_is_none(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path, content in ((tmp_path / name, b"no log"), (tmp_path / f"{name}.gz", gzip.compress(b"no log"))):
+        path.write_bytes(content)
+        assert run(["doctor", str(path)]) == USAGE
+        said = capsys.readouterr().err
+        assert "a file, not a partition directory" in said
+        assert ("for this log alone" in said) == path.name.endswith(".log.gz")
+
+
 def test_the_base_offset_of_standard_input_is_what_rules_compare(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -230,13 +230,7 @@ def command(  # noqa: PLR0913 - an option each
     from seglog_format.tables.export import ExportRequest
     from seglog_format.tables.schema_topic import read_schemas
 
-    ending = str(wanted["to"]).rpartition(".")[2]
-    if ending in FORMATS and ending != wanted["format"]:
-        msg = f"{wanted['to']}: a table with this name would hold {wanted['format']}; add --format {ending}"
-        raise UsageError(msg)
-    if wanted["is_plain"] and wanted["schema"] is None:
-        msg = "--plain needs --schema: nothing else says how values were written"
-        raise UsageError(msg)
+    _refuse_contradictions(wanted)
     if wanted["is_strict"] and undecoded == ALLOW:
         msg = "--strict ends at a record that cannot be decoded, and --undecoded allow passes over it: give one of them"
         raise UsageError(msg)
@@ -268,6 +262,16 @@ def command(  # noqa: PLR0913 - an option each
     if stats:
         write_scan_statistics(statistics, as_json=as_json)
     return status
+
+
+def _refuse_contradictions(wanted: dict[str, Any]) -> None:
+    ending = wanted["to"].rpartition(".")[2]
+    if ending in FORMATS and ending != wanted["format"]:
+        msg = f"{wanted['to']}: a table with this name would hold {wanted['format']}; add --format {ending}"
+        raise UsageError(msg)
+    if wanted["is_plain"] and wanted["schema"] is None:
+        msg = "--plain needs --schema: nothing else says how values were written"
+        raise UsageError(msg)
 
 
 def _run_once(

@@ -241,12 +241,12 @@ def _restored(spares: dict[int, Path]) -> str:
     """Return the command for a shell that makes logs of such files; it replaces and removes nothing."""
     names = [SPARE.fullmatch(file.name) for file in spares.values()]
     endings, (file, *_) = {name and name[2] for name in names}, spares.values()
-    directory, ending = shlex.quote(str(file.parent)), endings.pop()
+    directory, ending, program = shlex.quote(str(file.parent)), endings.pop(), packed_with(file)
     if len(spares) > 1 and ending and not endings:
-        files, log = f"{directory}/[0-9]*{shlex.quote(ending)}", '"${f%.[lL][oO][gG]*}.log"'
-        program = packed_with(file)
-        how = f'cp -n "$f" {log}' if program is None else f'test -e {log} || {program} -dc "$f" > {log}'
-        return f"for f in {files}; do {how}; done"
+        numbers = " ".join(segment_file_name(each, FileKind.LOG).removesuffix(".log") for each in spares)
+        packed, log = f"{directory}/$f{shlex.quote(ending)}", f"{directory}/$f.log"
+        how = f"cp -n {packed} {log}" if program is None else f"{program} -dc {packed} > {log}"
+        return f"for f in {numbers}; do {how}; done"
     commands = []
     for base_offset, file in spares.items():
         log, program = f"{directory}/{segment_file_name(base_offset, FileKind.LOG)}", packed_with(file)

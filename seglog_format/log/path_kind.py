@@ -396,7 +396,8 @@ def require_directory(path: Path) -> None:
     hint, base_offset, program = foreign_at(path), unnamed_base_offset(path), packed_with(path)
     with suppress(FormatError):
         name = parse_file_name(path.name if program is None else unpacked_name(path.name))
-        base_offset = base_offset if name is None or name.base_offset is None else name.base_offset
+        is_log = base_offset is not None or (program is not None and name is not None and name.kind is FileKind.LOG)
+        base_offset = name.base_offset if is_log and name is not None and name.base_offset >= 0 else base_offset
     if base_offset is not None and (hint is None or program is not None):
         log, copied = f"my-topic-0/{segment_file_name(base_offset, FileKind.LOG)}", shlex.quote(str(path))
         how = f"cp {copied} {log}" if program is None else f"{program} -dc {copied} > {log}"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROWS = [[0, 100, "w1 0 0"], [1, 101, "w1 0 1"], [2, 102, "w1 0 5"]]
 LEVEL = {"begin": 0, "end": 3, "records": ROWS}
 TOPIC = {"read_uncommitted": LEVEL, "read_committed": LEVEL, "times": [[100, 0], [101, 1], [102, 2]]}
+LEVELS = ("read_uncommitted", "read_committed")
 LOOK = dict.fromkeys(TOPICS, TOPIC)
 SEEN = {
     "starts": True,
@@ -65,7 +66,7 @@ def without(*offsets: int, topic: str = "plain") -> Callable[[dict[str, Any]], N
     def change(seen: dict[str, Any]) -> None:
         own = seen["topics"][topic]
         own["times"] = []
-        for level in ("read_uncommitted", "read_committed"):
+        for level in LEVELS:
             own[level]["records"] = [row for row in ROWS if row[0] not in offsets]
 
     return change
@@ -74,6 +75,8 @@ def without(*offsets: int, topic: str = "plain") -> Callable[[dict[str, Any]], N
 def test_a_broker_that_does_all_of_it_does_nothing_wrong() -> None:
     assert found(lambda _seen: None) == set()
     assert found(without(0, topic=COMPACT)) == set()  # a later record has its key
+    removed = [[0, 100, "w1 9 0"], *ROWS[1:]]  # compaction did, before the look
+    assert found(lambda seen: [seen["topics"][COMPACT][level].update(records=removed) for level in LEVELS]) == set()
     assert found(lambda seen: seen["topics"][RETAINED].update(later=2)) == set()
     assert found(lambda seen: seen["topics"][OPENED]["read_committed"].update(end=2, records=ROWS[:2])) == set()
 

@@ -41,9 +41,23 @@ STATES: dict[str, Any] = {
 FILE_SYSTEM = {"programs": 9, "lost": 7, "whole": 2, "replaced": {"rename": {"zeros": 4}, "truncation": {"new": 3}}}
 DISKS: dict[str, Any] = {"made": MADE, "kernel": "6.18", "ext4": {**FILE_SYSTEM, "illegal": 1}, "xfs": FILE_SYSTEM}
 
+BROKERS: dict[str, Any] = {
+    "made": MADE,
+    "byRelease": {"4.4.0": {"states": 7, "with findings": 2, "controls": 1}},
+    "findings": [
+        {"release": "4.4.0", "kind": "time lookup", "states": 2, "profiles": {"posix": 2}, "lost": ["mapped a"]},
+        {"release": "4.4.0", "kind": "hole", "states": 1, "profiles": {"xfs": 1}, "disclosure": "withheld"},
+    ],
+    "wrongWithoutLoss": [
+        {"release": "4.1.1", "wrong": ["does not start"], "errors": ["ERROR", "a.BException: Twice there. Recover"]},
+        {"release": "4.1.1", "wrong": ["time lookup"], "errors": []},
+    ],
+    "disks": {"4.4.0 ext4-unflushed": {"rolled": 4, "zeros": 3, "records": 9, "removed": 6}},
+}
+
 
 def test_the_page_has_the_figures_of_the_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, report in (("states", STATES), ("disks", DISKS)):
+    for name, report in (("states", STATES), ("brokers", BROKERS), ("disks", DISKS)):
         (tmp_path / f"crash-{name}.json").write_text(json.dumps(report), encoding="utf-8")
     monkeypatch.setattr(power_cut_page, "REPORTS", tmp_path)
     page = power_cut_page.pages("")[power_cut_page.PAGE].splitlines()
@@ -53,6 +67,11 @@ def test_the_page_has_the_figures_of_the_reports(tmp_path: Path, monkeypatch: py
         "| Kafka 4.3.0, storage classes | 2 | 56 | 0 | 56 |",
         "| 4.3.0 | 5 | 4 | 3 |",
         "| 4.3.0 | hole |  | 1 of 2 |",
+        "| 4.4.0 | 7 | 2 | 1 |",
+        "| 4.4.0 | time lookup | 2 | posix 2 | mapped a |",
+        "| 4.4.0 | hole | 1 | xfs 1 | withheld |",
+        "| 4.1.1 | Twice there |",
+        "| 4.4.0 | ext4 | default | 4 | 3 | 9 | 6 |",
         "| ext4, Linux 6.18 | 9 | 7 | 1 |",
         "| xfs, Linux 6.18 | 9 | 7 | 0 |",
         "| ext4 | rename | 0 | 0 | 0 | 4 |",

@@ -538,14 +538,11 @@ class Partition(Closing):
     def _check_range(self, offset: int) -> None:
         """Refuse an offset outside the log; the log end offset is computed only for offsets in the last segment."""
         require_offset("offset", offset)
-        is_below = offset < self.log_start_offset
-        if is_below or (self._is_in_last_segment(offset) and self._is_above_end(offset)):
+        is_in_last = not self.segments or offset >= self.segments[-1].base_offset
+        if offset < self.log_start_offset or (is_in_last and self._is_above_end(offset)):
             known = f"{self.log_start_offset} to {self.log_end_offset}{self._tiered_text}"
             msg = f"{self.path}: offset {offset} is not from {known}"
             raise OffsetOutOfRangeError(msg)
-
-    def _is_in_last_segment(self, offset: int) -> bool:
-        return not self.segments or offset >= self.segments[-1].base_offset
 
     def _is_above_end(self, offset: int) -> bool:
         """Return whether an offset is above the log end offset (SEG-LKP-017).
@@ -553,14 +550,13 @@ class Partition(Closing):
         Raises:
             FormatError: the last segment is damaged, and the offset may have been in it.
         """
-        last = self.segments[-1] if self.segments else None
-        if last is not None and not self.trust_indexes:
+        for last in self.segments[-1:]:  # none if there is no segment
             with suppress(FormatError):
-                if last.number_of(offset) is not None:
+                if not self.trust_indexes and last.number_of(offset) is not None:
                     return False  # to find that end would take a walk over the whole segment
-        if last is not None and offset >= self.log_end_offset:
-            last.verify_last_entry()
-            last.raise_damage()
+            if offset >= self.log_end_offset:
+                last.verify_last_entry()
+                last.raise_damage()
         return offset > self.log_end_offset
 
     def _watched(self, on_gap: OnGap | None, *, is_from_start: bool, on_corrupt: OnCorrupt | None = None) -> AtBorder:

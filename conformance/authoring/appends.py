@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from authoring.batches import (
     BASE_OFFSET,
@@ -17,11 +17,16 @@ from authoring.batches import (
     with_field,
 )
 from authoring.casefile import Basis, Family, Json, must, should
+from authoring.codecs import gzip
 from authoring.control import control_key, empty, marker_value
 from authoring.damage import COMPRESSORS
+from authoring.messages import Msg, Wrapper
 from authoring.primitives import flipped
 from authoring.producers import producers
 from authoring.written import appended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NOW: Final = 1_700_000_000_000
 HOUR: Final = 3_600_000
@@ -71,9 +76,9 @@ def appends() -> Family:
     def refuses(name: str, why: str, basis: Basis, content: bytes, **config: str) -> None:
         ask_leader(family, name, "invalid", why, basis, content, **config)
 
-    def may_refuse(name: str, why: str, rule: str, content: bytes) -> None:
-        ask_leader(family, name, "acceptable", why, should(rule, flags=("LENIENT_LEADER",)), content)
-        strict = must(rule, flags=("APPEND_POLICY",), needs=("strictAppend",))
+    def may_refuse(name: str, why: str, rule: str, content: bytes, *needs: str) -> None:
+        ask_leader(family, name, "acceptable", why, should(rule, flags=("LENIENT_LEADER",), needs=needs), content)
+        strict = must(rule, flags=("APPEND_POLICY",), needs=("strictAppend", *needs))
         ask_leader(family, f"{name}-strict", "invalid", why, strict, content)
 
     single = must("SEG-APP-004", flags=("APPEND_POLICY",))
@@ -221,16 +226,25 @@ def appends() -> Family:
         must("SEG-REC-006", flags=("APPEND_POLICY",)),
         replace(plain, stored=b"\x10\0\0\0\1\x7f").encoded(),
     )
-    may_refuse(
-        "log-append-time",
-        "Only a broker may set LogAppendTime, not a producer.",
-        "SEG-APP-011",
-        replace(plain, attributes=LOG_APPEND_TIME).encoded(),
-    )
+    _log_append_times(may_refuse, plain)
     _sizes(takes, refuses, plain)
     _clocks(takes, refuses)
     _keys(takes, refuses)
     return family
+
+
+def _log_append_times(may_refuse: Callable[..., None], plain: Batch) -> None:
+    stamped = {"offset": 0, "timestamp": NOW, "attributes": LOG_APPEND_TIME}
+    wrapped = Wrapper(inner=(Msg(timestamp=NOW),), compress=gzip, **stamped)  # type: ignore[arg-type]
+    for name, content in (
+        ("log-append-time", replace(plain, attributes=LOG_APPEND_TIME)),
+        ("log-append-time-of-a-message", Msg(**stamped)),  # type: ignore[arg-type]
+        ("log-append-time-of-a-wrapper", wrapped),
+    ):
+        needs = () if isinstance(content, Batch) else ("magic:1",)
+        may_refuse(
+            name, "Only a broker may set LogAppendTime, not a producer.", "SEG-APP-011", content.encoded(), *needs
+        )
 
 
 def _read(family: Family) -> None:
@@ -366,17 +380,17 @@ def _clocks(takes: object, refuses: object) -> None:
         message_timestamp_type="LogAppendTime",
         **limits,
     )
-    mixed = Batch(recs=(Rec(), Rec(time=HOUR + 1)), leader_epoch=-1, base_timestamp=NOW).encoded()
-    refuses("second-record-too-far-ahead", "The second record of the batch is too far ahead.", basis, mixed, **limits)
-    for name, times in (
-        ("second", (0, -2 * HOUR - 1)),
-        ("middle", (0, -2 * HOUR - 1, 5)),
-        ("third", (0, 5, -2 * HOUR - 1)),
-    ):
-        recs = tuple(Rec(time=time) for time in times)
-        far = Batch(recs=recs, leader_epoch=-1, base_timestamp=NOW).encoded()
-        why = "One record of the batch is too far behind, and the others are not."
-        refuses(f"{name}-record-too-far-behind", why, basis, far, **limits)
+    default = must("SEG-APP-024", since="4.0", flags=("CLOCKS",))
+    for codec, compress in {"none": None, **COMPRESSORS}.items():
+        for name, at in (("first", 0), ("second", 1), ("middle", 2), ("last", 4)):
+            for direction, time in (("ahead", HOUR + 1), ("behind", -2 * HOUR - 1)):
+                recs = tuple(Rec(time=time if number == at else number) for number in range(5))
+                far = Batch(recs=recs, leader_epoch=-1, base_timestamp=NOW, codec=codec, compress=compress).encoded()
+                why = f"One record of the batch is too far {direction}, and the others are not."
+                refuses(f"{name}-record-too-far-{direction}-{codec}", why, basis, far, **limits)
+                if direction == "ahead":
+                    why = "Without a setting, a timestamp may be one hour after the clock of the leader, and no more."
+                    refuses(f"{name}-record-past-the-default-{codec}", why, default, far)
 
 
 def families() -> list[Family]:

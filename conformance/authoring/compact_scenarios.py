@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from authoring.batches import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Rec
 from authoring.casefile import hexed, must, should
-from authoring.codecs import gzip, xerial
+from authoring.codecs import gzip, lz4_frame, xerial, zstd
 from authoring.control import LEADER_CHANGE, control_record, empty, marker
 from authoring.messages import Msg, Wrapper
 from authoring.repairs import snapshot
@@ -99,6 +99,9 @@ def compact_scenarios() -> Iterator[Scenario]:
     yield from _dirty_edges()
     yield from _emptied_edges()
     yield from _group_edges()
+    yield from _rewritten()
+    yield from _where_it_stops()
+    yield from _kept_markers()
 
 
 def _records() -> Iterator[Scenario]:
@@ -202,17 +205,11 @@ def _messages() -> Iterator[Scenario]:
     yield scenario("messages-tombstones", "Tombstones in messages stay while no part of the log is clean.", must("SEG-CMP-012"), (0, [Msg(offset=0, magic=1, timestamp=NOW, key=b"a", value=None), keyed(1, "b")]))  # fmt: skip
     tomb = [Msg(offset=10, magic=1, timestamp=NOW, key=b"x", value=None), keyed(11, "b")]
     for name, at in (("older", 4999), ("exactly", 5000), ("younger", 5001)):
-        yield scenario(
-            f"old-tombstone-{name}",
-            "A tombstone in a message is removed if its segment is old enough, relative to the last clean segment.",
-            must("SEG-CMP-012"),
-            (0, [keyed(0, "a")]),
-            (10, tomb),
-            (20, [keyed(20, "q")]),
-            (30, [keyed(30, "r")]),
-            modified=[NOW, NOW + at, NOW + 10_000, NOW + 20_000, NOW + 30_000],
-            cleanerOffset="30",
-        )
+        yield _in_the_clean_part(name, at, tomb)
+    wrapped = Wrapper(inner=(replace(tomb[0], offset=0),), offset=10, codec="gzip", compress=gzip)
+    empty_value = replace(tomb[0], value=b"")
+    for name, one in (("magic-0", replace(tomb[0], magic=0)), ("wrapper", wrapped), ("empty-value", empty_value)):
+        yield _in_the_clean_part(f"{name}-exactly", 5000, [one, keyed(11, "b")])
     inner = [Msg(offset=at, timestamp=NOW + at, key=key, value=b"v") for at, key in enumerate((b"a", b"b", b"c", b"a"))]
     for codec, compress in (("gzip", gzip), ("snappy", xerial)):
         wrapper = Wrapper(inner=tuple(inner), codec=codec, compress=compress, offset=3)
@@ -230,6 +227,14 @@ def _messages() -> Iterator[Scenario]:
             (0, [replace(keyed(0, "a", "b", "c"), codec=codec, compress=compress), keyed(3, "a")]),
             batches=True,
         )
+
+
+def _in_the_clean_part(name: str, at: int, entries: Sequence[Unit]) -> Scenario:
+    """Return a tombstone of a message in a segment that was written at a time, two segments before the clean end."""
+    why = "A tombstone in a message is removed if its segment is old enough, relative to the last clean segment."
+    segments = (0, [keyed(0, "a")]), (10, entries), (20, [keyed(20, "q")]), (30, [keyed(30, "r")])
+    modified = [NOW, NOW + at, NOW + 10_000, NOW + 20_000, NOW + 30_000]
+    return scenario(f"old-tombstone-{name}", why, must("SEG-CMP-012"), *segments, modified=modified, cleanerOffset="30")
 
 
 def _transactions() -> Iterator[Scenario]:
@@ -582,9 +587,9 @@ def _emptied_edges() -> Iterator[Scenario]:
         )
 
 
-def _expired(base: int, producer_epoch: int) -> Batch:
+def _expired(base: int, producer_epoch: int = 2, kind: str = "COMMIT") -> Batch:
     """Return an end marker whose delete horizon the clock has reached."""
-    kept, horizon = ended("COMMIT", base, producer_epoch), NOW + 100_000
+    kept, horizon = ended(kind, base, producer_epoch), NOW + 100_000
     recs = tuple(replace(rec, time=NOW - horizon) for rec in kept.recs)
     return replace(
         kept,
@@ -612,3 +617,72 @@ def _group_edges() -> Iterator[Scenario]:
             (base, []),
             active=(above, [keyed(above, "z")]),
         )
+
+
+def _rewritten() -> Iterator[Scenario]:
+    """Yield batches of each codec that lose a record, that get a delete horizon, and that have reached theirs."""
+    headers = ((b"h", None), (b"", b""), (b"h", b"1"), (b"n", None))
+    kept = (
+        Rec(key=b"b", headers=headers),
+        Rec(key=b"c", value=b"", delta=40_000, time=2**33),
+        Rec(key=b"", delta=70_000),
+    )
+    which, tombs = must("SEG-CMP-018", "SEG-CMP-019"), must("SEG-CMP-011", "SEG-CMP-018", since="3.1")
+    horizon = NOW + 100_000
+    config = {"index.interval.bytes": "4096"}
+    for codec, compress in {"none": None, "gzip": gzip, "snappy": xerial, "lz4": lz4_frame, "zstd": zstd}.items():
+        whole = Batch(recs=(Rec(key=b"a"), *kept), base_timestamp=NOW, codec=codec, compress=compress)
+        waiting = replace(whole, recs=(Rec(key=b"a", value=None), *kept))
+        reached = replace(waiting, attributes=DELETE_HORIZON, base_timestamp=horizon)
+        for name, basis, one, rest in (
+            ("rewritten", which, whole, keyed(80_000, "a")),
+            ("waits", tombs, waiting, keyed(80_000, "d")),
+            ("reached", tombs, reached, keyed(80_000, "d")),
+        ):
+            yield scenario(
+                f"numbers-{name}-{codec}",
+                "A batch that is written anew keeps its codec, and each number, header and empty value of what stays.",
+                basis,
+                (0, [one, rest]),
+                active=(100_000, (keyed(100_000, "z"),)),
+                config=config,
+                batches=True,
+            )
+
+
+def _where_it_stops() -> Iterator[Scenario]:
+    """Yield what stands exactly where the map of keys is full, and where the dirty part begins inside of a batch."""
+    few = must("SEG-CMP-007", "SEG-CMP-028")
+    why = "The map of keys is full: the record at the offset where the pass stops stays, whatever it is."
+    goes = "A batch that loses all records is removed, also where the pass stops: only the end of the dirty part stays."
+    horizon = NOW + 100_000
+    dead = (Rec(key=b"c", value=None, time=NOW - horizon), Rec(key=b"a", time=NOW - horizon))
+    tomb = Batch(base=2, attributes=DELETE_HORIZON, base_timestamp=horizon, max_timestamp=NOW, recs=dead)
+    for name, text, most, *log in (
+        ("no-key", why, 2, keyed(0, "a", "b"), keyed(2, "-", "c", "a")),
+        ("no-key-alone", why, 1, keyed(0, "a"), keyed(1, "-", "c"), keyed(3, "a")),
+        ("no-keys", why, 2, keyed(0, "a", "b", "-", "-", "c"), keyed(5, "a", "-")),
+        ("tombstone", why, 2, keyed(0, "a", "b"), tomb),
+        ("emptied", goes, 2, keyed(0, "a", "b"), keyed(2, "-"), keyed(3, "c", "a")),
+        ("emptied-of-two", goes, 1, keyed(0, "a"), keyed(1, "-", "-"), keyed(3, "b", "a")),
+    ):
+        assert isinstance(most, int)
+        yield scenario(f"stops-at-{name}", text, few, (0, log), (10, [keyed(10, "b")]), mostKeys=most)
+    clean = must("SEG-CMP-008", "SEG-CMP-001", since="3.1")
+    why = "The dirty part begins inside of a batch: the records from there on replace older ones."
+    for offset in (2, 3, 4):
+        log = [keyed(0, "a", "b"), keyed(2, "a", "b", "c"), keyed(5, "d")]
+        yield scenario(f"dirty-from-{offset}-of-a-batch", why, clean, (0, log), cleanerOffset=str(offset))
+
+
+def _kept_markers() -> Iterator[Scenario]:
+    """Yield end markers with and without a batch of their transaction: the first, or a later one of the producer."""
+    control = must("SEG-CMP-014", "SEG-CMP-026", since="3.1")
+    for kind in ("COMMIT", "ABORT"):
+        expired, name = _expired(1, kind=kind), kind.lower()
+        why = "A marker stays while a batch of its transaction does, also past its delete horizon."
+        yield scenario(f"expired-marker-{name}", why, control, (0, [part(0, "x"), expired, keyed(2, "y")]))
+        yield scenario(f"expired-marker-{name}-apart", why, control, (0, [part(0, "x")]), (1, [expired, keyed(2, "y")]))
+        why = "A marker ends one transaction: a later one without a batch is not needed."
+        again = [part(0, "x"), ended(kind, 1), keyed(2, "y"), ended(kind, 3), keyed(4, "z")]
+        yield scenario(f"second-marker-{name}", why, control, (0, again))

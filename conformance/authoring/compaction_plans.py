@@ -206,6 +206,29 @@ def _time(plan: Callable[..., None]) -> None:
         cleanerOffset="20",
         config={ratio: "0.9", "max.compaction.lag.ms": str(100_000 - 1020)},
     )
+    for name, first in (("old", 1), ("a-little-older", 900), ("untimed", -1), ("young", 1030)):
+        plan(
+            f"due-late-{name}-active",
+            "The active segment does not count for `max.compaction.lag.ms`, however old its first record is.",
+            late,
+            THREE,
+            due=False,
+            cleanerOffset="20",
+            config={ratio: "0.9", "max.compaction.lag.ms": str(100_000 - 1020)},
+            expect={"firstDirtyOffset": "20", "firstUncleanableOffset": "30", "endOffset": "30"},
+            listing=[*(segment(base) for base in (0, 10, 20)), segment(30, firstTimestamp=first)],
+        )
+        plan(
+            f"due-late-{name}-active-and-nothing-dirty",
+            "The active segment alone is dirty, and does not count: nothing is compacted.",
+            late,
+            [],
+            due=False,
+            cleanerOffset="30",
+            config={ratio: "0.9", "max.compaction.lag.ms": "1000"},
+            expect={"firstDirtyOffset": "30", "firstUncleanableOffset": "30", "endOffset": "30"},
+            listing=[*(segment(base) for base in (0, 10, 20)), segment(30, firstTimestamp=first)],
+        )
     for name, time, is_late in (("0", 0, False), ("1", 1, True), ("minus-1", -1, False)):
         plan(
             f"due-late-of-time-{name}",

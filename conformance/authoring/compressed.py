@@ -39,7 +39,7 @@ from authoring.codecs import (
 from authoring.damage import COMPRESSORS, GOOD
 from authoring.messages import Msg, Wrapper
 from authoring.plain import R1, R2, R3
-from authoring.primitives import crc32
+from authoring.primitives import crc32, uvarint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -332,7 +332,39 @@ def xerials() -> Family:
         may("SEG-COD-019", "SEG-COD-003"),
         replace(empty, stored=XERIAL + bytes(3)),
     )
+    literals(family, lambda block: XERIAL + struct.pack(">i", len(block)) + block)
     return family
+
+
+def literals(family: Family, frame: Callable[[bytes], bytes]) -> None:
+    """Add one literal of each size at which its tag changes."""
+    for size in (59, 60, 61, 64, 255, 256, 257):
+        family.valid(
+            f"one-literal-of-{size}",
+            "Up to 60 bytes, the tag of a literal has its length; from 61 on, bytes after it do.",
+            must("SEG-COD-003", since="0.11"),
+            packed("snappy", lambda data: frame(_literal(data)), records_of(size)),
+        )
+
+
+def records_of(size: int) -> tuple[Rec, ...]:
+    """Return records that take so many bytes; they fill two records of nearly equal size."""
+    for half in range(size // 2, size):
+        first = Rec(key=None, value=b"a" * half)
+        left = size - len(first.encoded())
+        for length in range(max(left - 16, 0), left):
+            second = Rec(delta=1, key=None, value=b"b" * length)
+            if len(second.encoded()) == left:
+                return first, second
+    raise ValueError(size)
+
+
+def _literal(data: bytes) -> bytes:
+    """One raw snappy block of one literal."""
+    size = len(data) - 1
+    width = (size > 59) + (size > 255)  # noqa: PLR2004 - limits of the tag
+    tag = bytes([size << 2]) if not width else bytes([59 + width << 2]) + size.to_bytes(width, "little")
+    return uvarint(len(data)) + tag + data
 
 
 def _long_literal(count: int, data: bytes) -> bytes:
@@ -364,6 +396,7 @@ def bare_snappy() -> Family:
         },
     )
     basis = must("SEG-COD-004", flags=("BARE_SNAPPY",))
+    literals(family, lambda block: block)
     family.valid("three-records", "One raw block.", basis, packed("snappy", snappy_block))
     family.valid("long", "A raw block of seventy thousand bytes.", basis, packed("snappy", snappy_block, WIDE))
     family.valid("compressible", "A raw block with copies of all lengths.", basis, packed("snappy", snappy_block, TEXT))

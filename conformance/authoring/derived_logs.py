@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from authoring.batches import COUNT, HEADER_SIZE, LENGTH, Batch, Rec, sealed, with_field
-from authoring.casefile import Basis, Family, Json, hexed, lay, must
+from authoring.casefile import Basis, Family, Json, features, hexed, lay, must, should
 from authoring.codecs import (
     GZIP_HEADER,
+    LZ4_BLOCK_CHECKSUM,
+    LZ4_CONTENT_CHECKSUM,
+    LZ4_CONTENT_SIZE,
     LZ4_END,
+    LZ4_PLAIN,
     XERIAL,
     gzip,
     lz4_frame,
     lz4_header,
     lz4_stored,
     xerial,
+    xxh32,
     zstd,
     zstd_raw,
 )
-from authoring.control import data, marker
+from authoring.compressed import packed, records_of, refused
+from authoring.control import data, empty, marker
 from authoring.encodings import add_encoding
+from authoring.messages import Msg, Wrapper
 from authoring.primitives import crc32, flipped, replaced, sized, uvarint, varint
 from authoring.producers import batch as produced
 from authoring.producers import opened
 from authoring.producers import sent as produced_again
 from authoring.segments import aborted, bytes_of, name_of, offset_index, row, time_index
+from authoring.written import entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,6 +52,10 @@ FLAGS: Final[dict[str, Json]] = {
     },
     "OUT_OF_RANGE": {
         "effect": "The text says that the offset is out of range, and a read of it is an error. A lookup that has no batch to name answers nothing or refuses it.",
+        "links": [],
+    },
+    "NO_OFFSET_AFTER": {
+        "effect": "The offset after the greatest one has no place in 64 bits: it comes out negative, or a check of it refuses what can be read.",
         "links": [],
     },
     "OFTEN_ONCE": {
@@ -94,18 +107,6 @@ SCALED: Final = {"1-mebibyte": 1 << 20, "2-mebibytes": 2 << 20}
 """The same, for the family that takes minutes."""
 
 
-def records_of(size: int) -> tuple[Rec, ...]:
-    """Return records that take so many bytes; they fill two records of nearly equal size."""
-    for half in range(size // 2, size):
-        first = Rec(key=None, value=b"a" * half)
-        left = size - len(first.encoded())
-        for length in range(left - 16, left):
-            second = Rec(delta=1, key=None, value=b"b" * length)
-            if len(second.encoded()) == left:
-                return first, second
-    raise ValueError(size)
-
-
 def compressed(family: Family, sizes: dict[str, int], decode: Callable[..., None]) -> None:
     """Add what a decoder reads and an encoder writes in every codec, with one block, two and many.
 
@@ -148,6 +149,34 @@ def incompressible(family: Family) -> None:
             branches = {"compressed": written, "as it is": {**written, "codec": "none"}}
             case["result"] = "acceptable"
             case["expect"] = {"allowed": [{"branch": name, "batches": [one]} for name, one in branches.items()]}
+
+
+def lz4_options(family: Family) -> None:
+    """Add what ends or breaks a frame, under each option of its header: alone, and all together."""
+    options = (0, LZ4_BLOCK_CHECKSUM, LZ4_CONTENT_CHECKSUM, LZ4_CONTENT_SIZE)
+    for option in (*options, sum(options)):
+
+        def frame(
+            content: bytes, *, size: int = 65536, bits: int = 0, end: bytes = LZ4_END, option: int = option
+        ) -> bytes:
+            checks = bool(option & LZ4_BLOCK_CHECKSUM)
+            blocks = (lz4_stored(content[at : at + size], checksum=checks) for at in range(0, len(content), size))
+            stated = len(content) if option & LZ4_CONTENT_SIZE else None
+            behind = xxh32(content) if option & LZ4_CONTENT_CHECKSUM else b""
+            return lz4_header(LZ4_PLAIN | option | bits, size=stated) + b"".join(blocks) + end + behind
+
+        name = f"decode-lz4-options-{option:02x}"
+        ends, top = must("SEG-COD-024", flags=SIZED), struct.pack("<I", 1 << 31)
+        for kind, section in (("one-block", 1000), ("full-block", 65536), ("two-blocks", 65537)):
+            batch = packed("lz4", partial(frame, end=top), records_of(section))
+            family.valid(
+                f"{name}-top-bit-{kind}", "A block size of 0 ends the frame, also with its top bit.", ends, batch
+            )
+        large, header = should("SEG-COD-009", flags=SIZED), should("SEG-COD-006", flags=SIZED)
+        for more in (1, 1000):
+            refused(family, f"{name}-block-of-65536-and-{more}", "A stored block is larger than the header allows.", large, "lz4", partial(frame, size=1 << 20), records_of(65536 + more))  # fmt: skip
+        for bits in (1, 2):
+            refused(family, f"{name}-reserved-{bits}", "A reserved bit of the header is set, or a dictionary announced.", header, "lz4", partial(frame, bits=bits))  # fmt: skip
 
 
 # -- damage -----------------------------------------------------------------------------------------------------------
@@ -269,8 +298,23 @@ def repeated_headers(family: Family) -> None:
 SMALL_LIMITS: Final = (127, 128, 255, 256, 32767, 32768, 65535, 65536)
 INT32_MAX: Final = 2**31 - 1
 TIMES: Final = (127, 128, 255, 256, 65535, 65536, INT32_MAX, 2**31, 2**32 - 1, 2**32, 2**53, 2**53 + 1, 2**63 - 1)
-BASES: Final = (127, 128, 32767, 32768, 65535, 65536, INT32_MAX, 2**31, 2**32 - 1, 2**32, 2**53, 2**53 + 1, 2**63 - 20)
-"""Base offsets of segments."""
+BASES: Final = (
+    127,
+    128,
+    32767,
+    32768,
+    65535,
+    65536,
+    INT32_MAX,
+    2**31,
+    2**32 - 1,
+    2**32,
+    2**53,
+    2**53 + 1,
+    2**63 - 20,
+    2**63 - 4,
+)
+"""Base offsets of segments; the last one ends at the last offset of a log."""
 
 
 def ends_at(*positions: int) -> list[Batch]:
@@ -283,6 +327,8 @@ def ends_at(*positions: int) -> list[Batch]:
     return [*units, Batch(base=len(units), base_timestamp=1000 + len(units))]
 
 
+TAKEN: Final = {"accept": True, "duplicateOf": None, "aborted": []}
+REFUSED: Final = {"reject": {"class": "policy"}}
 LOGS: Final[dict[str, list[Batch]]] = {
     "offsets": [Batch(base=base, base_timestamp=1000 + at) for at, base in enumerate((0, *SMALL_LIMITS, INT32_MAX))],
     "positions-below": ends_at(0, 127, 255, 32767, 65535),
@@ -292,14 +338,22 @@ LOGS: Final[dict[str, list[Batch]]] = {
 """Segments with base offset 0: where a relative offset, a position and a timestamp have their limits."""
 
 
+LAST_OF_ALL: Final = 2**63 - 2
+"""The last offset that a log can have."""
+
+
 def add_logs(family: Family) -> None:
     """Add operations on logs."""
     for name, units in LOGS.items():
         _on_log(family, name, units, 0)
     for base in BASES:
         _on_log(family, f"base-{base}", row(3, 1, base=base), base)
+    _last_offsets(family)
+    _empty_ends(family)
+    _greatest(family)
     _outside(family)
     _sequences(family)
+    _default_size(family)
     _transactions(family)
     _counted_lines(family)
 
@@ -337,6 +391,84 @@ def _on_log(family: Family, name: str, units: Sequence[Batch], base: int) -> Non
         asked = {"files": hexed(whole), "offset": str(unit.base), "options": {"logStartOffset": str(base)}}
         expect = {"records": records, "nextOffset": str(units[-1].next_offset)}
         family.add(f"read-{name}-{unit.base}", "read", "valid", text, must("SEG-LKP-002", "SEG-LKP-003", flags=flags), request=asked, expect=expect)  # fmt: skip
+
+
+def _last_offsets(family: Family) -> None:
+    """Add logs that end at the last offset a log can have: recovery by the text keeps all of them."""
+    last = LAST_OF_ALL
+    for name, units in (
+        ("three-batches", [Batch(base=last - at) for at in (2, 1, 0)]),
+        ("one-batch", [Batch(base=last)]),
+        ("many-records", [Batch(base=last - 300, recs=(Rec(), Rec(delta=300)))]),
+        ("messages", [Msg(offset=last - 1), Msg(offset=last)]),
+    ):
+        base = int(units[0].answer(0)["baseOffset"])
+        epochs = {} if isinstance(units[0], Msg) else {"leader-epoch-checkpoint": f"0\n1\n0 {base}\n".encode()}
+        log = {name_of(base): bytes_of(units)}
+        left = {**log, name_of(base, ".index"): offset_index(units, 0, base), name_of(base, ".timeindex"): time_index(units, 0, base), **epochs}  # fmt: skip
+        request = {"files": hexed(log), "options": {"indexIntervalBytes": 0, "logStartOffset": str(base), "recoveryPoint": str(base), "likeBroker": False}}  # fmt: skip
+        expect = {"nextOffset": str(last + 1), "truncatedBytes": 0, "names": sorted(left), "files": hexed(left)}
+        basis = must("SEG-LOG-013", "SEG-RCV-025", flags=("FIELD_LIMITS",), needs=("recovery:by-the-text",))
+        why = "The log ends at the last offset that a log can have."
+        family.add(f"recover-last-offset-{name}", "recover", "valid", why, basis, request=request, expect=expect)
+
+
+def _empty_ends(family: Family) -> None:
+    """Add logs whose last segment is empty and begins at a limit of its number."""
+    for base in (128, 256, 65536, 2**31, 2**32, 2**53 + 1, 2**63 - 1):
+        units = row(3, 1, base=base - 10)
+        log = {name_of(base - 10): bytes_of(units), name_of(base): b""}
+        options = {"indexIntervalBytes": 0, "logStartOffset": str(base - 10), "recoveryPoint": str(base - 10)}
+        why = "The last segment is empty: the log ends at its base offset, behind a gap."
+        left = {**log, name_of(base, ".index"): b"", name_of(base, ".timeindex"): b""}
+        request: Json = {"files": hexed(log), "options": options}
+        expect: Json = {"nextOffset": str(base), "truncatedBytes": 0, "files": hexed(left)}
+        family.add(f"recover-empty-end-{base}", "recover", "valid", why, must("SEG-RCV-004", flags=("FIELD_LIMITS",)), request=request, expect=expect)  # fmt: skip
+        request = {"files": hexed(log), "offset": str(base), "options": {"logStartOffset": str(base - 10)}}
+        expect = {"records": [], "nextOffset": str(base)}
+        family.add(f"read-empty-end-{base}", "read", "valid", why, must("SEG-LKP-005", "SEG-LKP-015", flags=("FIELD_LIMITS",)), request=request, expect=expect)  # fmt: skip
+
+
+def _greatest(family: Family) -> None:
+    """Add entries that end at the greatest number of 64 bits: no log has them, and yet they can be read."""
+    top = 2**63 - 1
+    basis = should("SEG-BAT-009", "SEG-REC-014", flags=("NO_OFFSET_AFTER",))
+    old = should("SEG-MSG-025", flags=("NO_OFFSET_AFTER",))
+    last_two = tuple(Msg(offset=at) for at in range(2))
+    for name, own, unit in (
+        ("one-record", basis, Batch(base=top)),
+        ("three-records", basis, Batch(base=top - 2, recs=(Rec(),) * 3)),
+        ("gap", basis, Batch(base=top - 300, recs=(Rec(), Rec(delta=300)))),
+        ("gzip", basis, Batch(base=top - 1, recs=(Rec(), Rec()), codec="gzip", compress=gzip)),
+        ("no-record", basis, empty(top - 4, 4)),
+        ("greatest-delta", basis, Batch(base=top - INT32_MAX, recs=(Rec(delta=INT32_MAX),))),
+        ("magic-0", old, Msg(magic=0, offset=top)),
+        ("magic-1", old, Msg(offset=top)),
+        ("wrapper", old, Wrapper(offset=top, inner=last_two, offsets=(top - 1, top), compress=gzip)),
+    ):
+        data_of, (answer,) = lay([unit])
+        why = "The entry ends at the greatest number of 64 bits: its records can be read, and no offset is after it."
+        following = {"beyond 64 bits": top + 1, "around": -top - 1}
+        rest: Json = {"consumed": len(data_of), "tail": None}
+        allowed = [{"branch": branch, "batches": [{**answer, "nextOffset": str(at)}], **rest} for branch, at in following.items()]  # fmt: skip
+        needs = tuple(sorted(features([unit])))
+        family.either(f"decode-ends-at-the-greatest-{name}", why, replace(own, needs=needs), data_of, allowed)
+        read = replace(own, needs=(*needs, "policy:read"))
+        family.add(f"validate-ends-at-the-greatest-{name}", "validate", "valid", why, read, request={"data": data_of.hex(), "policy": "read"}, expect={"accept": True})  # fmt: skip
+
+
+def _default_size(family: Family) -> None:
+    """Add batches at the default of `max.message.bytes`, and at that of brokers before 2.5."""
+    for size in (1_000_012, 1_000_013, (1 << 20) + 12, (1 << 20) + 13):
+        basis = must("SEG-APP-006", since="2.5", flags=SIZED, needs=("appended", "policy:append"))
+        new = Batch(leader_epoch=-1, recs=records_of(size - HEADER_SIZE))
+        placed = replace(new, leader_epoch=0)
+        written = entry(placed, 0) | entry(placed, 0, bytes_count=False)
+        expect: Json = {"accept": True, "entries": [written]} if size <= (1 << 20) + 12 else REFUSED
+        request = {"data": new.encoded().hex(), "policy": "append", "now": "1000", "config": {}}
+        result = "valid" if "accept" in expect else "invalid"
+        why = f"Without a setting a batch of 1048588 bytes is taken, and no larger one; it has {size} bytes."
+        family.add(f"append-by-default-{size}", "validate", result, why, basis, request=request, expect=expect)
 
 
 def _outside(family: Family) -> None:
@@ -389,10 +521,6 @@ def _append(family: Family, name: str, why: str, rule: str, log: Sequence[Unit],
     result = "invalid" if "reject" in expect else "valid"
     basis = must(rule, flags=OFTEN, needs=("logState",))
     family.add(f"append-{name}", "validate", result, why, basis, request=request, expect=expect)
-
-
-TAKEN: Final = {"accept": True, "duplicateOf": None, "aborted": []}
-REFUSED: Final = {"reject": {"class": "policy"}}
 
 
 def _sequences(family: Family) -> None:
@@ -502,5 +630,6 @@ def add_sized(family: Family) -> None:
 
     compressed(family, BLOCKS, decode)
     incompressible(family)
+    lz4_options(family)
     damaged(family)
     repeated_headers(family)

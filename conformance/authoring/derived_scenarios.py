@@ -117,6 +117,14 @@ def _written() -> Iterator[Scenario]:
     yield write("limits-offsets", text, limits, *at, index_interval_bytes="0")
     times = [append(Batch(base_timestamp=time), now=NOW) for time in (0, INT32_MAX, INT32_MAX + 1, 2**32, NOW)]
     yield write("limits-times", text, limits, *times, index_interval_bytes="0", segment_ms=str(2**62))
+    trimmed = should("SEG-ROL-014", "SEG-ROL-018")
+    why = "A segment is preallocated while it is active: its log is trimmed when it ends."
+    for name, steps in (
+        ("rolled", (append(sent(7, 0)), {"do": "roll"}, append(sent(7, 1)))),
+        ("full", tuple(append(sent(7, at, count=20)) for at in range(0, 100, 20))),
+        ("follower", (follow(sent(7, 0)), {"do": "roll"}, follow(sent(7, 1, base=1)))),
+    ):
+        yield write(f"preallocated-{name}", why, trimmed, *steps, preallocate="true", segment_bytes="1200")
     producers = must("SEG-ROL-015", "SEG-FLS-004")
     for producer in (127, 256, 65536, 2**31, 2**32, 2**53 + 1, 2**63 - 1):
         yield write(f"limits-producer-{producer}", text, producers, append(sent(producer, 0, count=2, epoch=2**15 - 1)))

@@ -351,6 +351,7 @@ def relative_wrappers() -> Family:
         ),
     )
     _wrapper_ends(family, 1, both)
+    _mixed_wrappers(family, 1, both)
     _bad_wrappers(family, 1, both)
     for offset in (1, 2):
         bad = Wrapper(offset=offset, inner=inner_messages(4), compress=gzip).encoded()
@@ -433,6 +434,7 @@ def absolute_wrappers() -> Family:
         Wrapper(magic=0, inner=mixed, compress=gzip),
     )
     _wrapper_ends(family, 0, both)
+    _mixed_wrappers(family, 0, both)
     _bad_wrappers(family, 0, both)
     return family
 
@@ -450,6 +452,37 @@ def _wrapper_ends(family: Family, magic: int, both: dict[str, object]) -> None:
         )
 
 
+def _mixed_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
+    """Add each order of both magics inside, with and without bit 3 of the wrapper and of the messages."""
+    basis = should("SEG-MSG-017", "SEG-MSG-008", "SEG-MSG-015", **both)
+    for magics in ("0", "1", "01", "10", "001", "110"):
+        one = [
+            Msg(magic=int(each), offset=at + (0 if magic else 30), timestamp=70 + at) for at, each in enumerate(magics)
+        ]
+        for bit, bits_inside, codec, compress in (
+            (0, 0, "gzip", gzip),
+            (0, LOG_APPEND_TIME, "snappy", xerial),
+            (LOG_APPEND_TIME, 0, "gzip", gzip),
+            (LOG_APPEND_TIME, LOG_APPEND_TIME, "snappy", xerial),
+        ):
+            last = 29 + len(magics)
+            family.valid(
+                f"inside-{magics}-bits-{bit}-{bits_inside}",
+                "The wrapper's magic says how offsets count and what bit 3 means, that of a message which fields it has.",
+                basis,
+                Wrapper(
+                    magic=magic,
+                    inner=tuple(replace(each, attributes=bits_inside) for each in one),
+                    offset=last,
+                    offsets=tuple(range(30, last + 1)),
+                    attributes=bit,
+                    timestamp=5000,
+                    codec=codec,
+                    compress=compress,
+                ),
+            )
+
+
 def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
     needs = (f"magic:{magic}", "codec:gzip")
     good, last = Msg(magic=magic, offset=3), Msg(magic=magic, offset=90)
@@ -460,6 +493,27 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
             magic=magic, offset=12, inner=inner_messages(1, magic, first), compress=lambda _: gzip(content)
         ).encoded()
 
+    for bits in range(1, 8):
+        family.invalid(
+            f"inner-codec-{bits}",
+            "A message in the wrapper names a codec: only one level of wrappers is allowed, whatever the codec is.",
+            should("SEG-MSG-010", needs=needs, **both),
+            "compression",
+            good,
+            around(b"".join(Msg(magic=magic, offset=first + at, attributes=at * bits).encoded() for at in range(2))),
+            more=last,
+        )
+    for offset in (-1, -(2**31), -(2**63)):
+        moved_away = Wrapper(magic=magic, offset=offset, inner=inner_messages(2, magic, first), compress=gzip)
+        family.invalid(
+            f"wrapper-offset-{offset}",
+            "The offset of the wrapper is negative.",
+            should("SEG-MSG-025", needs=needs, **both),
+            "offset",
+            good,
+            moved_away.encoded(),
+            more=last,
+        )
     nothing = should("SEG-MSG-009", needs=needs, **both)
     null = message(magic, 12, 1, 1000, sized32(None) + sized32(None))
     family.invalid(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from authoring.batches import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Rec
 from authoring.casefile import hexed, lay, must, should
 from authoring.codecs import LZ4_END, ZSTD_MAGIC, gzip, lz4_header, lz4_packed, xerial, zstd, zstd_block
-from authoring.compressed import GOOD, TEXT, halves, packed
+from authoring.compressed import GOOD, TEXT, halves, packed, refused
 from authoring.control import LEADER_CHANGE, control_key, empty, kraft, marker, marker_value
 from authoring.damage import COMPRESSORS
 from authoring.encodings import NOW, add_encoding
@@ -122,6 +122,14 @@ def _limits(family: Family) -> None:
             batch.encoded(),
             options={"limit": size - 1},
         )
+        for kind, exact in (("all-parts", batch), ("one-part", packed(codec, COMPRESSORS[codec], TEXT))):
+            family.valid(
+                f"limit-{codec}-exactly-{kind}",
+                "The content is exactly as large as the caller's limit: it is not above it.",
+                must("SEG-COD-016", flags=("BOMB",), needs=("limit",)),
+                exact,
+                options={"limit": size},
+            )
 
     sized_whole = Batch(base=5, recs=(Rec(value=bytes(500)), Rec()))
     for name, limit in (("one-byte", 1), ("all-but-one", len(sized_whole.section()) - 1)):
@@ -141,6 +149,15 @@ def _windows(family: Family) -> None:
             "The window of a frame may be as large as 128 MiB, whatever its content needs.",
             must("SEG-COD-022", since="2.1"),
             packed("zstd", lambda data, given=given: ZSTD_MAGIC + bytes((0, given)) + zstd_block(data)),
+        )
+    for name, given in (("144-mib", 0x89), ("192-mib", 0x8C), ("240-mib", 0x8F), ("288-mib", 0x91), ("1-gib", 0xA0)):
+        refused(
+            family,
+            f"window-of-{name}",
+            "The window of a frame is larger than 128 MiB: a decoder would have to set it aside for three records.",
+            should("SEG-COD-022", since="2.1"),
+            "zstd",
+            lambda data, given=given: ZSTD_MAGIC + bytes((0, given)) + zstd_block(data),
         )
 
 

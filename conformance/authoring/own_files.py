@@ -225,17 +225,17 @@ def _unusual_compactions(add: ScenarioCases, base: Json) -> None:
             **base,
             options={"fails": operation},
         )
-    ended_above = {
-        name_of(0): bytes_of([keyed(0, "a"), part(1, "b"), keyed(2, "a")]),
-        name_of(10): bytes_of([keyed(10, "a")]),
-        name_of(20): bytes_of([ended("ABORT", 20), keyed(21, "a")]),
-        name_of(1000): bytes_of([keyed(1000, "z")]),
-    }
     rows = {name_of(at, ending): b"" for at in (0, 10, 20, 1000) for ending in (".index", ".timeindex")}
-    for mark in (10, 20):
+    for kind, mark in (("ABORT", 10), ("ABORT", 20), ("COMMIT", 19), ("COMMIT", 20)):
+        ended_above = {
+            name_of(0): bytes_of([keyed(0, "a"), part(1, "b"), keyed(2, "a")]),
+            name_of(10): bytes_of([keyed(10, "a")]),
+            name_of(20): bytes_of([ended(kind, 20), keyed(21, "a")]),
+            name_of(1000): bytes_of([keyed(1000, "z")]),
+        }
         add.on_files(
             "compact",
-            f"transaction-that-ends-above-{mark}",
+            f"{kind.lower()}-above-{mark}",
             "A transaction that ends at the high watermark or above is open for compaction: nothing of it is touched.",
             should("SEG-CMP-003", needs=("producersFromLog",)),
             {"files": {name: ended_above[name].hex() for name in sorted(ended_above)}},

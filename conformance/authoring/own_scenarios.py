@@ -37,19 +37,26 @@ def own_writes(family: Family) -> None:
 def _indexes(add: ScenarioCases) -> None:
     units = [batch(NOW + at, base=at) for at in range(6)]
     size = len(units[0].encoded())
-    pairs = [units[0:2], units[2:4], units[4:6]]
-    index = offset_index([Group(pair) for pair in pairs], size)
-    times = time_index([Group(pair) for pair in pairs], size)
-    for generation in ("2.0", "3.7"):
-        add.write(
-            f"interval-by-appends-{generation}",
-            "Brokers before 4.1 count appends, not batches.",
-            must("SEG-ROL-011", since="2.0", needs=("generations",)),
-            {"files": {name_of(0, ".index"): index.hex(), name_of(0, ".timeindex"): times.hex()}},
-            *(follow(*pair) for pair in pairs),
-            index_interval_bytes=str(size),
-            generation=generation,
-        )
+    tied = [batch(NOW + at // 3, base=at) for at in range(6)]
+    for name, all_units, count in (
+        ("", units, 2),
+        ("-of-three", units, 3),
+        ("-tied", tied, 3),
+        ("-tied-in-pairs", tied, 2),
+    ):
+        appends = [all_units[at : at + count] for at in range(0, 6, count)]
+        index = offset_index([Group(each) for each in appends], size)
+        times = time_entry(NOW + 1, 3) if "tied" in name else time_index([Group(each) for each in appends], size)
+        for generation in ("2.0", "3.7"):
+            add.write(
+                f"interval-by-appends-{generation}{name}",
+                "Brokers before 4.1 count appends, not batches; of several with the largest timestamp, the first is named.",
+                must("SEG-ROL-011", since="2.0", needs=("generations",)),
+                {"files": {name_of(0, ".index"): index.hex(), name_of(0, ".timeindex"): times.hex()}},
+                *(follow(*each) for each in appends),
+                index_interval_bytes=str(size),
+                generation=generation,
+            )
     _room(add)
 
 
@@ -73,6 +80,25 @@ def _room(add: ScenarioCases) -> None:
             {"steps": [{"rolled": None}, {"rolled": reason}]},
             follow(batch(NOW, base=0)),
             follow(*(batch(NOW + 1 + at, base=1 + at) for at in range(count))),
+            index_interval_bytes="0",
+            segment_index_bytes="36",
+        )
+
+    for count in (5, 8):
+        many = [batch(NOW + at, base=at) for at in range(count)]
+        index, times = offset_index(many, 0), time_index(many, 0)
+        add.write(
+            f"no-room-in-an-empty-segment-{count}",
+            "An append of several entries to an empty segment goes beyond its indexes: entries without a slot are left out.",
+            full,
+            {
+                "files": {
+                    name_of(0, ".index"): index[:32].hex(),
+                    name_of(0, ".timeindex"): (times[:24] + times[-12:]).hex(),
+                },
+                "steps": [{"rolled": None}],
+            },
+            follow(*many),
             index_interval_bytes="0",
             segment_index_bytes="36",
         )
@@ -132,6 +158,17 @@ def _leftovers(add: ScenarioCases) -> None:
         {"do": "roll"},
         append(one),
     )
+    for name, content in old.items():
+        add.write(
+            f"old-{name[21:]}-of-that-name",
+            "A new segment begins empty, also if one file with its name exists.",
+            must("SEG-ROL-009"),
+            {"files": {name_of(1): replace(one, base=1).encoded().hex(), name_of(1, ".txnindex"): None}},
+            append(one),
+            {"do": "put", "files": {name: content}},
+            {"do": "roll"},
+            append(one),
+        )
     for name, tail in (("few-bytes", b"\0" * 11), ("partial-entry", one.encoded()[:-1]), ("zeros", bytes(500))):
         add.write(
             f"behind-{name}",
@@ -230,6 +267,18 @@ def _opening(add: ScenarioCases) -> None:
         options={"cleanShutdown": True},
         generation="0.10.1",
     )
+    for magic in (0, 1):
+        for name, epochs, new in (("followed", ((3, 0),), follow), ("led", ((3, 0), (5, 1)), append)):
+            first = [replace(batch(NOW + at, base=at), leader_epoch=epoch) for epoch, at in epochs]
+            add.write(
+                f"old-messages-of-magic-{magic}-{name}",
+                "Messages have no leader epoch: with their append all known epochs are removed.",
+                must("SEG-APP-025", needs=("generations", f"magic:{magic}")),
+                {"files": {"leader-epoch-checkpoint": b"0\n0\n".hex()}},
+                *(follow(each) for each in first),
+                new(Msg(magic=magic, offset=len(first) if new is follow else 0, timestamp=NOW + 9)),
+                generation="2.0",
+            )
     add.write(
         "sent-again",
         "A duplicate batch is not written again.",

@@ -172,6 +172,11 @@ def _sequences(to: States) -> None:
         bumped,
         opened(0, sequence=1, epoch=3),
     )
+    for kind in ("ABORT", "COMMIT"):
+        why = "The producer is known by an end marker alone: it begins at 0."
+        to.takes(f"behind-an-{kind.lower()}-alone", why, rule, [marker(kind, 0)], sent(0))
+        for first in (1, 5, LAST):
+            to.refuses(f"behind-an-{kind.lower()}-alone-{first}", why, rule, [marker(kind, 0)], sent(first))
     to.takes("no-producer", "A batch without a producer id has no sequence.", rule, log, Batch(recs=(Rec(),)))
     free = {"origin": "coordinator"}
     to.takes("of-a-coordinator", "A coordinator always writes sequence 0.", rule, log, sent(0), **free)
@@ -316,14 +321,16 @@ def _transactions(to: States) -> None:
         marker("ABORT", 0, epoch=7),
         **coordinator,
     )
-    to.refuses(
-        "marker-of-an-older-epoch",
-        "The end marker has an older producer epoch than the last batch.",
-        epoch,
-        [opened(0, epoch=3)],
-        marker("ABORT", 0),
-        **coordinator,
-    )
+    why = "The end marker has an older producer epoch than the last batch or end marker."
+    for kind in ("ABORT", "COMMIT"):
+        for newest in (3, 2**15 - 1):
+            for state, log in (
+                ("open", [opened(0, epoch=newest)]),
+                ("ended", [opened(0, epoch=newest), marker("COMMIT", 1, producer_epoch=newest)]),
+                ("marker", [marker("ABORT", 0, producer_epoch=newest)]),
+            ):
+                name = f"{kind.lower()}-of-an-older-epoch-than-{newest}-{state}"
+                to.refuses(name, why, epoch, log, marker(kind, 0), **coordinator)
     older = [{"producerId": "9", "firstOffset": "0", "lastOffset": "1", "lastStableOffset": "2"}]
     to.takes(
         "older-epoch-replicated",

@@ -157,7 +157,7 @@ def written_log(case: Case) -> Json:
     if case.request["files"] or not {one["do"] for one in steps} <= OF_A_LOG:
         return {}
     logs, end, found = {0: b""}, 0, list[Json]()
-    for step, expected in zip(steps, case.expect["steps"], strict=True):
+    for step, expected in zip(steps, case.expect.get("steps", [{}] * len(steps)), strict=True):
         found.append({})
         if step["do"] == "together":
             end += len(step["records"])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authoring.batches import BASE_OFFSET, CONTROL, LAST_OFFSET_DELTA, TRANSACTIONAL, Batch, Rec, with_field
 from authoring.casefile import Basis, Json, hexed, must, should
+from authoring.codecs import gzip
 from authoring.control import control_key, data, marker, marker_value
-from authoring.messages import Msg
+from authoring.messages import Msg, Wrapper
 from authoring.primitives import crc32c, flipped
 from authoring.segments import SIZE, aborted, bytes_of, name_of, offset_index, row, time_index
 
@@ -590,6 +591,23 @@ def _first_offsets(to: Repairs, long: list[Batch], tail: list[Batch]) -> None:
         180,
         recoveryPoint="120",
     )
+    for magic, count in ((0, 2), (0, 3), (1, 2), (1, 3)):
+        packs = []
+        for last in range(count - 1, 20 * count, count):
+            within = range(last - count + 1, last + 1)
+            inner = tuple(Msg(magic=magic, offset=at - within[0] * magic, timestamp=1000 + at) for at in within)
+            packs.append(Wrapper(magic=magic, offset=last, inner=inner, offsets=tuple(within), compress=gzip))
+        start = 10 * count
+        old = {**segment(packs[:10]), name_of(0, ".index"): early(packs[:10], 0)}
+        to.recover(
+            f"first-offsets-of-wrappers-{magic}-of-{count}",
+            "The index of an earlier segment has the first offsets of wrappers: rebuilt indexes have them as well.",
+            replace(basis, needs=(*basis.needs, f"magic:{magic}", "codec:gzip")),
+            {**old, **segment(packs[10:], start, interval=9_999_999)},
+            {**old, **segment(packs[10:], start), name_of(start, ".index"): early(packs[10:], start)},
+            20 * count,
+            recoveryPoint=str(start),
+        )
     for magic, kinds in ((0, (".log", ".index")), (1, (".log", ".index", ".timeindex"))):
         messages = [Msg(magic=magic, offset=at, timestamp=1000 + at, value=bytes(60)) for at in range(9)]
         made = segment(messages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +20,7 @@ from authoring.files import EPOCHS, PROPERTIES, RECOVERY_POINTS, TOPIC_ID, Parsi
 from authoring.messages import Msg, Wrapper
 from authoring.producers import LAST, States, assigned, batch, opened, sent
 from authoring.repairs import MARKS, POINTS, STARTS, Repairs, epochs, offsets, segment
-from authoring.segments import row
+from authoring.segments import bytes_of, name_of, row
 from authoring.written import Written, entry
 
 if TYPE_CHECKING:
@@ -386,6 +387,17 @@ def _checkpoints(family: Family) -> None:
 
 def _times(family: Family) -> None:
     """Ask for the largest time of a closed segment, by its index."""
+    long, short = Batch(recs=(Rec(),) * 6), Batch(base=3)
+    overlapping = [long, short, Batch(base=8, recs=(Rec(), Rec()))]
+    log = {name_of(0): bytes_of(overlapping), name_of(0, ".index"): struct.pack(">ii", 3, len(long.encoded()))}
+    for offset in (4, 5):
+        why = "The index names an entry behind the one that has the offset, and the next one is above it: it proves nothing."
+        doubt = should("SEG-IDX-009", needs=("trustIndexes",))
+        request = {"files": hexed(log), "offset": str(offset), "options": {"trustIndexes": True}}
+        found = {"position": 0, "baseOffset": "0"}
+        family.add(
+            f"index-passes-over-{offset}", "lookup", "valid", why, doubt, request=request, expect={"found": found}
+        )
     basis = must("SEG-LKP-008", needs=("trustIndexes",))
     files: dict[str, bytes] = {}
     for base, start in ((0, 1000), (6, 1500), (12, 2000)):

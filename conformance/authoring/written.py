@@ -132,13 +132,14 @@ def _batches(to: Written) -> None:
         [entry(placed, 700)],
     )
     one = _sent(Rec())
-    for offset in (0, 2**40, 2**63 - 2):
+    for count, offset in ((1, 0), (1, 2**40), (1, 2**63 - 2), (2, 2**63 - 3), (20, 2**63 - 21)):
+        many = replace(one, recs=one.recs * count)
         to.leads(
             f"at-{offset}",
-            "A leader assigns offsets of 64 bits.",
+            "A leader assigns offsets of 64 bits, up to the last one of a log.",
             basis,
-            [one],
-            [entry(replace(one, base=offset, leader_epoch=6), offset)],
+            [many],
+            [entry(replace(many, base=offset, leader_epoch=6), offset)],
             offset,
         )
     to.refuses(
@@ -208,6 +209,22 @@ def _batches(to: Written) -> None:
             [entry(placed, 700, at)],
             config={"generation": generation, **TRUSTED},
         )
+    for name, times, first in (
+        ("first", (40, 5, 30), 0),
+        ("tied", (5, 40, 40, 40, 7), 1),
+        ("descends", (9, 8, 7, 6), 0),
+    ):
+        one = _sent(*(Rec(time=time) for time in times), producer_id=9, producer_epoch=3, base_sequence=5)
+        for generation, at in (("2.0", 700 + first), ("0.11", 700 + first), ("4.1", 699 + len(times))):
+            to.leads(
+                f"largest-{name}-{generation}",
+                "Up to 3.6, the time index has the offset of the first record with the largest timestamp, later the last of "
+                "its batch.",
+                offsets,
+                [one],
+                [entry(_placed(one), 700, at)],
+                config={"generation": generation, **TRUSTED},
+            )
     packed = replace(batch, codec="gzip", compress=COMPRESSORS["gzip"])
     to.leads(
         "largest-compressed",
@@ -296,14 +313,26 @@ def _messages(to: Written) -> None:
                 [replace(wrapper, offset=2)],
                 [entry(right, 700)],
             )
-            for name, shift in (("above", 1), ("far", 50)):
-                moved = tuple(replace(one, offset=one.offset + shift) for one in relative)
+            first = relative[0].offset
+            fields: tuple[dict[str, Any], ...] = ({"key": b"", "value": None}, {"key": None, "value": b""}, {})
+            unusual = tuple(replace(one, **field) for one, field in zip(relative, fields, strict=True))
+            for name, stored, inner in (
+                ("above", (1, 2, 3), relative),
+                ("far", (50, 51, 52), relative),
+                ("gap", (0, 2, 3), relative),
+                ("gap-behind", (0, 1, 5), relative),
+                ("of-the-other-magic", (700 - 2 * first, 701 - 2 * first, 702 - 2 * first), relative),
+                ("null-and-empty", (1, 2, 3), unusual),
+                ("null-and-empty-gap", (0, 1, 3), unusual[::-1]),
+            ):
+                moved = tuple(replace(one, offset=first + at) for one, at in zip(inner, stored, strict=True))
+                placed_inside = tuple(replace(one, offset=two.offset) for one, two in zip(inner, relative, strict=True))
                 to.leads(
                     f"magic-{magic}-{codec}-offsets-{name}",
                     "The offsets inside a wrapper are wrong: a leader rewrites it.",
                     basis,
-                    [replace(wrapper, inner=moved, offset=90)],
-                    [entry(right, 700, bytes_count=False)],
+                    [replace(wrapper, inner=moved, offset=max(90, moved[-1].offset))],
+                    [entry(replace(right, inner=placed_inside), 700, bytes_count=False)],
                 )
         first_wrong = (replace(relative[0], offset=relative[0].offset + 1), *relative[1:])
         single = Wrapper(magic=magic, inner=first_wrong, compress=COMPRESSORS["gzip"], offset=2)
@@ -654,12 +683,14 @@ def _coordinators(to: Written) -> None:
             [own],
             [entry(_placed(own), 700)],
         )
-    to.refuses(
-        "producer-0-no-sequence",
-        "A producer id of 0 is a valid id, so a sequence is required.",
-        sequence,
-        [_sent(Rec(), producer_id=0, producer_epoch=0)],
-    )
+    for producer in (0, 1, 2**31, 2**63 - 1):
+        for name, bits in (("plain", 0), ("transactional", TRANSACTIONAL)):
+            to.refuses(
+                f"producer-{producer}-no-sequence-{name}",
+                "A producer id from 0 on is a valid id, so a sequence is required.",
+                sequence,
+                [_sent(Rec(), producer_id=producer, producer_epoch=0, attributes=bits)],
+            )
 
 
 def _frames(to: Written) -> None:

@@ -213,6 +213,7 @@ func checkControl(r record) {
 
 func messageEntry(entry []byte, checked bool, limit int) batch {
 	outer, b := message(entry, checked)
+	require(outer.offset >= 0, "offset of a wrapper")
 	codec := int16(outer.attributes & 7)
 	isAppendTime := outer.magic == 1 && outer.attributes&8 != 0
 	b.records = []record{outer}

@@ -168,6 +168,7 @@ function checkControl({ key, value }) {
 
 function messageEntry(entry, isChecked, limit) {
   const outer = message(entry, isChecked);
+  require(outer.offset >= 0n, "offset of a wrapper");
   const codec = outer.attributes & 7;
   const isAppendTime = outer.magic === 1 && (outer.attributes & 8) !== 0;
   let messages = [outer];

@@ -43,6 +43,8 @@ def hello(_request):
             "partialTail": True,
             "indexEntry": False,
             "specialTimestamps": True,
+            "limit": True,
+            "strictFrames": True,
         },
     }
 

@@ -185,6 +185,7 @@ def check_control(record):
 
 def message_of(entry, crc, limit):
     outer = plain_of(entry, crc)
+    require(outer["offset"] >= 0, "offset of a wrapper")
     codec = outer["attributes"] & 7
     append_time = outer["magic"] == 1 and bool(outer["attributes"] & 8)
     records = [outer]

@@ -117,7 +117,7 @@ def _written() -> Iterator[Scenario]:
     yield write("limits-offsets", text, limits, *at, index_interval_bytes="0")
     times = [append(Batch(base_timestamp=time), now=NOW) for time in (0, INT32_MAX, INT32_MAX + 1, 2**32, NOW)]
     yield write("limits-times", text, limits, *times, index_interval_bytes="0", segment_ms=str(2**62))
-    trimmed = must("SEG-ROL-014", "SEG-ROL-018")
+    trimmed = should("SEG-ROL-014", "SEG-ROL-018")
     why = "A segment is preallocated while it is active: its log is trimmed when it ends."
     for name, steps in (
         ("rolled", (append(sent(7, 0)), {"do": "roll"}, append(sent(7, 1)))),

@@ -179,23 +179,6 @@ def _jitter(add: ScenarioCases) -> None:
 
 def _leftovers(add: ScenarioCases) -> None:
     one = batch(NOW)
-    for ending in (".txnindex", ".timeindex", ".index"):
-        add.write(
-            f"old-{ending[1:]}-of-that-name",
-            "A new segment begins empty, also if a file with its name exists.",
-            must("SEG-ROL-009"),
-            {
-                "files": {
-                    name_of(1, ".txnindex"): None,
-                    name_of(1, ".index"): "",
-                    name_of(1): replace(one, base=1).encoded().hex(),
-                }
-            },
-            append(one),
-            {"do": "put", "files": {name_of(1, ending): bytes(34).hex()}},
-            {"do": "roll"},
-            append(one),
-        )
     old = {name_of(1, ending): b"old".hex() for ending in (".log", ".index", ".timeindex", ".txnindex")}
     add.write(
         "old-files-of-that-name",

@@ -161,9 +161,9 @@ def test_what_is_left_out_is_what_commands_find(kind: str, tmp_path: Path, capsy
 
     dropped = read(logs, COLUMNS, mode="dropcorrupt").column("offset").to_pylist()
     marked = read(logs, (*COLUMNS, "_corrupt"), mode="permissive").to_pylist()
-    told = left_out(logs)
+    omitted = left_out(logs)
     assert sorted(dropped) == sorted(row["offset"] for row in marked if row["_corrupt"] is None) == left
-    assert {(row["topic"], row["partition"]) for row in told} == (
+    assert {(row["topic"], row["partition"]) for row in omitted} == (
         {("t", 0)} if lost and "control" not in kind else set()
     )
 
@@ -175,16 +175,16 @@ def test_what_is_left_out_is_what_commands_find(kind: str, tmp_path: Path, capsy
     changes = [change for line in lines for change in (line, *line.get("changes", ()))]
     missing = {tuple(each.get("missing", each)[name] for name in RANGE) for each in changes if _is_missing(each)}
     lacking = {each for each in missing if set(left).isdisjoint(range(*each))}  # commands end at damage, Spark does not
-    assert {(row["offset"], row["nextOffset"]) for row in told if row["kind"] == "missing"} >= lacking
+    assert {(row["offset"], row["nextOffset"]) for row in omitted if row["kind"] == "missing"} >= lacking
     if status == 3:
         with pytest.raises(ReadError, match=r"SEG-.*option mode: dropcorrupt"):
             read(logs, COLUMNS)
         exported = offsets_of(tmp_path / "table") if lines else []
         assert exported == left[: len(exported)]
-        assert any(row["kind"] == "damaged" for row in told) or missing
+        assert any(row["kind"] == "damaged" for row in omitted) or missing
     else:
         assert read(logs, COLUMNS).column("offset").to_pylist() == offsets_of(tmp_path / "table") == left
-        assert status == listed == bool(told)
+        assert status == listed == bool(omitted)
 
 
 RANGE = ("firstOffset", "nextOffset")

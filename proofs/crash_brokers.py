@@ -29,7 +29,7 @@ from seglog_conformance.crash.recording import missing
 from seglog_conformance.crash.run import MEMORY
 from seglog_conformance.crash.workload import ANSWERED
 
-from proofs.broker_lives import (
+from proofs.broker_histories import (
     COMPACT,
     DISKS,
     GROUP,
@@ -94,16 +94,16 @@ def prove(options: argparse.Namespace) -> Outcome:
         for key in (f"disk {release} {name}" for release in options.releases for name in options.disks):
             if key not in journal.disks:
                 journal.add(key, on_disk(*key.split()[1:], options.journal))
-    judge(listed, histories, journal, end)
+    examine(listed, histories, journal, end)
     return Outcome(facts_of(listed, journal, histories), [], {"kafka": ", ".join(options.releases)})
 
 
-def judge(rows: list[dict[str, Any]], histories: dict[str, Recorded], journal: Journal, end: float) -> None:
+def examine(rows: list[dict[str, Any]], histories: dict[str, Recorded], journal: Journal, end: float) -> None:
     """Start brokers on states without an answer, as long as there is time.
 
     Where the control does not start or cannot be read either, little can be found: no other state of the cut is tried.
     """
-    with Judge(histories) as started:
+    with Examiner(histories) as started:
         for row in rows:
             if time.monotonic() > end:
                 return
@@ -260,7 +260,7 @@ def _cut_of(row: dict[str, Any]) -> str:
     return f"{row['history']} {row['cut']}"
 
 
-class Judge:
+class Examiner:
     """Starts brokers on states."""
 
     def __init__(self, histories: dict[str, Recorded]) -> None:
@@ -395,17 +395,17 @@ def _of_topic(history: Recorded, topic: str, seen: dict[str, Any], promise: Prom
     truth = {row[0]: row[2] for look in history.truth for row in look[topic]["read_uncommitted"]["records"]}
     rows = plain.get("records", [])
     there = {row[0]: row[2] for row in rows}
-    places = defaultdict(set)
+    offsets_of = defaultdict(set)
     for offset, value in truth.items():
-        places[value].add(offset)
+        offsets_of[value].add(offset)
     tokens = {event.get("token") for _, event in history.history.markers}
     for offset, _, value in rows:
-        if topic == COMPACT and value not in places and value.split()[0] in tokens:
+        if topic == COMPACT and value not in offsets_of and value.split()[0] in tokens:
             continue  # compaction had removed it before any look
-        if value not in places:
+        if value not in offsets_of:
             yield "never written", f"{value!r} at offset {offset}"
-        elif offset not in places[value]:
-            yield "at another offset", f"{value!r} at offset {offset}, written at {sorted(places[value])[:SHOWN]}"
+        elif offset not in offsets_of[value]:
+            yield "at another offset", f"{value!r} at offset {offset}, written at {sorted(offsets_of[value])[:SHOWN]}"
     if len(there) < len(rows) or [row[0] for row in rows] != sorted(there):
         yield "twice or out of order", f"{len(rows)} records at {len(there)} offsets"
     if "end" not in plain:
@@ -475,10 +475,10 @@ def _of_lookups(
 
 def facts_of(listed: list[dict[str, Any]], journal: Journal, histories: dict[str, Recorded]) -> dict[str, Any]:
     """Return the counts, and the kinds of findings."""
-    judged = [(row, journal.answers[json.dumps(row)]) for row in listed if json.dumps(row) in journal.answers]
+    examined = [(row, journal.answers[json.dumps(row)]) for row in listed if json.dumps(row) in journal.answers]
     by_release: defaultdict[str, Counter[str]] = defaultdict(Counter)
     kinds: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row, answer in judged:
+    for row, answer in examined:
         release = histories[row["history"]].release
         by_release[release].update({"states": 1, "with findings": bool(answer["findings"])})
         for kind in answer["findings"]:
@@ -489,9 +489,9 @@ def facts_of(listed: list[dict[str, Any]], journal: Journal, histories: dict[str
     return {
         "listed": len(listed),
         "listDigest": hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16],
-        "states": len(judged),
+        "states": len(examined),
         "kinds": len(
-            {(histories[row["history"]].release, row["step"], *row["profiles"], row["kind"]) for row, _ in judged}
+            {(histories[row["history"]].release, row["step"], *row["profiles"], row["kind"]) for row, _ in examined}
         ),
         "byRelease": {release: dict(counts) for release, counts in sorted(by_release.items(), reverse=True)},
         "wrongWithoutLoss": [

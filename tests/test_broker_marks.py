@@ -463,8 +463,8 @@ def unshown(rule: Requirement) -> str:
     line = ".".join(map(str, line_of(rule.since)))
     if not passed or (passed <= failed and not rule.brokers.departs):
         return f"{passed} cases passed, {failed} failed"
-    is_told = rule.brokers.departs or f" {line}" in explanation(rule)
-    return f"{failed} cases failed, and the text says nothing of {line}" if failed and not is_told else ""
+    is_named = rule.brokers.departs or f" {line}" in explanation(rule)
+    return f"{failed} cases failed, and the text says nothing of {line}" if failed and not is_named else ""
 
 
 @each_of("rule", [rule for rule in SINCE if rule.since_basis == "run"], ids=lambda rule: rule.id)

@@ -12,8 +12,8 @@ from seglog_conformance.crash.history import History, Marker, read_history
 from seglog_conformance.crash.recording import RecordingError, missing
 from seglog_conformance.crash.workload import ANSWERED
 
-from proofs.broker_lives import COMPACT, GROUP, OPENED, RETAINED, STOP, TOPICS, Recorded, record
-from proofs.crash_brokers import Journal, complaints, drawn, facts_of, judge, kind_of
+from proofs.broker_histories import COMPACT, GROUP, OPENED, RETAINED, STOP, TOPICS, Recorded, record
+from proofs.crash_brokers import Journal, complaints, drawn, examine, facts_of, kind_of
 from proofs.kafka.oracle import TOOL_CHAIN
 
 if TYPE_CHECKING:
@@ -152,6 +152,6 @@ def test_a_whole_broker_lives_once_and_starts_on_a_state_of_its_disk(tmp_path: P
     assert all(row["changes"] and row["profiles"] for row in rows)
     nothing = {"history": history.name, "cut": len(history.history), "step": STOP, "kind": "nothing"}
     nothing |= {"profiles": ["posix"], "changes": [], "lost": []}
-    judge([nothing], histories, journal, float("inf"))
+    examine([nothing], histories, journal, float("inf"))
     facts = facts_of([nothing], journal, histories)
     assert (facts["states"], facts["findings"]) == (1, [])

@@ -616,7 +616,7 @@ def test_a_salvage_names_what_no_reader_of_the_copy_can_read(tmp_path: Path, cap
     assert copied["keptBytes"] == copied["fileBytes"]
     assert (fault["type"], fault["requirement"]) == ("finding", "SEG-COD-001")
     assert run(["salvage", str(path), "-o", str(tmp_path / "again")]) == FOUND
-    assert "copied as it is: 00000000000000000000.log:" in capsys.readouterr().out
+    assert "copied unchanged: 00000000000000000000.log:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["ls", "dump"])
@@ -717,25 +717,25 @@ RANDOM: Final = 12
 
 def randomly_damaged(seed: int, root: Path) -> Path:
     """Copy a small partition of a real broker, change one of its logs, and return the directory."""
-    chance = random.Random(seed)  # noqa: S311 - a seed for each input
+    seeded = random.Random(seed)  # noqa: S311 - a seed for each input
     logs = (path for name in bundled_cases() for path in bundled(name).rglob("*.log") if path.stat().st_size)
     partitions = sorted({path.parent for path in logs})
-    source = chance.choice([path for path in partitions if sum(each.stat().st_size for each in path.iterdir()) < 10**5])
+    source = seeded.choice([path for path in partitions if sum(each.stat().st_size for each in path.iterdir()) < 10**5])
     directory = root / "logs" / source.name
     shutil.copytree(source, directory)
-    log = chance.choice([path for path in sorted(directory.glob("*.log")) if path.stat().st_size])
-    data, size = bytearray(log.read_bytes()), chance.choice([1, 7, 61, 500])
-    at = chance.randrange(len(data))
+    log = seeded.choice([path for path in sorted(directory.glob("*.log")) if path.stat().st_size])
+    data, size = bytearray(log.read_bytes()), seeded.choice([1, 7, 61, 500])
+    at = seeded.randrange(len(data))
     end = at + min(size, len(data) - at)
-    match chance.choice(["flip", "flip", "cut", "zero", "insert", "erase", "repeat"]):
+    match seeded.choice(["flip", "flip", "cut", "zero", "insert", "erase", "repeat"]):
         case "flip":
-            data[at] ^= 1 << chance.randrange(8)
+            data[at] ^= 1 << seeded.randrange(8)
         case "cut":
             del data[at:]
         case "zero":
             data[at:end] = bytes(end - at)
         case "insert":
-            data[at:at] = chance.randbytes(size)
+            data[at:at] = seeded.randbytes(size)
         case "erase":
             del data[at:end]
         case _:

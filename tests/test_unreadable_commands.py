@@ -117,9 +117,9 @@ def test_logs_in_a_directory_without_the_name_of_a_partition_are_never_passed_ov
         shutil.copytree(next(bundled("4.4.0/one").glob("*-0")), tmp_path / path)
     for command, arguments in READING_ALL.items():
         assert run([command, "logs", *arguments]) == UNREADABLE, command
-        told = [line for line in capsys.readouterr().err.splitlines() if "with logs, which are not read" in line]
-        assert len(told) == 1, command
-        assert told[0].startswith(f"seglog: logs/{named}:0: ")
+        lines = [line for line in capsys.readouterr().err.splitlines() if "with logs, which are not read" in line]
+        assert len(lines) == 1, command
+        assert lines[0].startswith(f"seglog: logs/{named}:0: ")
     for command, arguments in WALKING.items():
         assert run([command, *arguments, "logs"]) != UNREADABLE
         assert "not read" not in capsys.readouterr().err

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from authoring.batches import Batch, Rec
+from authoring.batches import CONTROL, TRANSACTIONAL, Batch, Rec
 from authoring.casefile import must, should
-from authoring.control import data, marker
+from authoring.control import control_key, data, marker, marker_value
 from authoring.primitives import flipped
-from authoring.repairs import ALL, FIRST, SECOND, Repairs, epochs, segment, snapshot
-from authoring.segments import SIZE, aborted, bytes_of, name_of
+from authoring.repairs import ALL, FIRST, KEEPS_INTERVAL, SECOND, Repairs, epochs, lone_control, segment, snapshot
+from authoring.segments import SIZE, aborted, bytes_of, name_of, row
 
 if TYPE_CHECKING:
     from authoring.casefile import Family
@@ -21,6 +22,7 @@ FAR = 2**31
 def splits(family: Family) -> None:
     """Add the cases."""
     to = Repairs(family)
+    _far_and_late(to)
     _split(to)
     _remarks(to)
     _one_offset(to)
@@ -162,3 +164,117 @@ def _names(to: Repairs) -> None:
         )
     stray = {"77.snapshot.deleted": b"x", "77.txnindex": b""}
     to.recover("name-of-an-orphan", "Recovery removes an index without a log, also if its name has too few digits.", should("SEG-RCV-026"), {**good, **stray}, left, 24, modes="t")  # fmt: skip
+
+
+def _far_and_late(to: Repairs) -> None:
+    rows = [*row(8), replace(row(9)[8], base=12, base_timestamp=9000)]
+    to.recover(
+        "order-late-time-behind-two-entries",
+        "The largest timestamp has a smaller offset than the last time index entry: brokers empty the segment.",
+        should("SEG-RCV-023"),
+        {name_of(0): bytes_of(rows), name_of(0, ".index"): b""},
+        segment([]),
+        0,
+        modes="b",
+        indexIntervalBytes=3 * SIZE - 1,
+    )
+    begun = segment([data(0, b"a"), *row(1, base=1)])
+    outside = segment([data(4, b"x", transactional=False, sequence=1)], 4)
+    to.stops(
+        "outside-of-a-transaction-of-the-segment-before",
+        "A batch is not part of the transaction that its producer opened in an earlier segment: brokers do not start.",
+        should("SEG-CTL-007", "SEG-RCV-008"),
+        {**begun, **outside},
+        recoveryPoint="4",
+    )
+    crossed = [
+        data(0, b"a", producer_id=1),
+        data(1, b"b", producer_id=2),
+        *row(1, base=2),
+        marker("ABORT", 5, producer_id=1),
+        marker("ABORT", 3, producer_id=2),
+    ]
+    to.stops(
+        "abort-before-the-last-one",
+        "An abort marker has a smaller offset than the abort marker before it: brokers do not start.",
+        should("SEG-TXN-004", "SEG-RCV-023"),
+        {name_of(0): bytes_of(crossed), name_of(0, ".index"): b""},
+        indexIntervalBytes=4096,
+    )
+    unusual = lone_control(2**31 + 1, control_key(5), marker_value(0))
+    far = [Batch(base=0), Batch(base=2**31, base_timestamp=2000), unusual]
+    to.stops(
+        "split-and-then-stopped",
+        "A broker splits the segment first; then it finds a control record that it cannot start with.",
+        should("SEG-CTL-003", "SEG-RCV-022"),
+        {name_of(0): bytes_of(far), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
+    )
+    behind = Batch(
+        base=4,
+        stored=Rec(key=control_key(0), value=marker_value(0)).encoded() + b"\0",
+        recs=(Rec(key=control_key(0), value=marker_value(0)),),
+        producer_id=9,
+        producer_epoch=2,
+        attributes=CONTROL | TRANSACTIONAL,
+    )
+    good = [data(0, b"a"), *row(1, base=1)]
+    to.recover(
+        "marker-with-bytes-behind-cut-before",
+        "By the specification, recovery removes an end marker with one more byte after its record.",
+        must("SEG-RCV-008", "SEG-BAT-008"),
+        segment([*good, behind, *row(1, base=5)]),
+        {**segment(good), **epochs((0, 0))},
+        4,
+        modes="t",
+    )
+    last = {name_of(4, ".snapshot"): snapshot((8, -1))}
+    opened, ended = segment([*row(1, base=0), *row(1, 1, base=3), data(4, b"a")]), segment([marker("ABORT", 5)], 5)
+    to.recover(
+        "snapshot-at-the-last-batch",
+        "The last batch of the segment, after the snapshot, opens a transaction, which is then open.",
+        must("SEG-RCV-025", "SEG-TXN-001"),
+        {**opened, **ended, **last},
+        {**opened, **ended, name_of(5, ".txnindex"): aborted(9, 4, 5, 6), **epochs((3, 5))},
+        6,
+        recoveryPoint="5",
+    )
+    long, tail = row(40), row(20, base=120)
+    rows = b"".join(struct.pack(">ii", 3 * at + 2, at * SIZE) for at in (3, 4, 20))
+    guessed = max(value for value in (1, 2, 4, 8, 16, 32, 64, 128, *range(10, 100, 10), 100) if value <= SIZE - 1)
+    unusual_index = {**segment(long), name_of(0, ".index"): rows}
+    to.recover(
+        "interval-of-no-rule",
+        "No interval explains the index: recovery uses the greatest round one that its closest entries allow.",
+        should("SEG-RCV-025", needs=KEEPS_INTERVAL),
+        {**unusual_index, **segment(tail, 120, interval=9_999_999)},
+        {**unusual_index, **segment(tail, 120, interval=guessed), **epochs((0, 120))},
+        180,
+        indexIntervalBytes=None,
+        recoveryPoint="120",
+    )
+    wide = [Batch(base=at, recs=(Rec(value=bytes(5000)),), base_timestamp=1000 + at) for at in range(12)]
+    size = len(wide[0].encoded())
+    rows = b"".join(struct.pack(">ii", at, at * size) for at in (3, 4, 9))
+    wide_index = {**segment(wide), name_of(0, ".index"): rows}
+    more = [Batch(base=at, recs=(Rec(value=bytes(1500)),), base_timestamp=1000 + at) for at in range(12, 24)]
+    to.recover(
+        "interval-of-no-rule-and-wide",
+        "No interval explains the index, whose entries are far apart: recovery uses the default of brokers.",
+        should("SEG-RCV-025", needs=KEEPS_INTERVAL),
+        {**wide_index, **segment(more, 12, interval=9_999_999)},
+        {**wide_index, **segment(more, 12, interval=4096), **epochs((0, 12))},
+        24,
+        indexIntervalBytes=None,
+        recoveryPoint="12",
+    )
+    to.recover(
+        "metadata-log",
+        "Recovery scans the whole metadata log, also after a clean shutdown of the log directory.",
+        must("SEG-RCV-002"),
+        ALL,
+        {**ALL, **epochs((0, 0))},
+        30,
+        plan={"scanned": ["0", "15", "24"]},
+        topic="__cluster_metadata",
+        cleanShutdown=True,
+    )

@@ -291,8 +291,8 @@ def _gaps(family: Family) -> None:
     for name, why, rule, config, low, high, gone, after in asked:
         bases = (0, 20, 40) if rule == "SEG-RET-007" else (0, 10, 20)
         rows = listed([(100, now - age, 0) for age in ages])
-        places = [{"baseOffset": str(base), "nextOffset": str(base + 10)} for base in bases]
-        request: Json = {"what": "retain", "listing": [{**row, **at} for row, at in zip(rows, places, strict=True)]}
+        positions = [{"baseOffset": str(base), "nextOffset": str(base + 10)} for base in bases]
+        request: Json = {"what": "retain", "listing": [{**row, **at} for row, at in zip(rows, positions, strict=True)]}
         end = bases[-1] + 10
         request |= {"config": config, "now": str(now), "logStartOffset": low, "highWatermark": str(min(high, end))}
         expect: Json = {"decision": "delete" if gone else "keep", "segments": [str(base) for base in bases[:gone]]}

@@ -171,7 +171,7 @@ def _write_faults(target: Path, *, as_json: bool) -> int:
     status = DONE
     for fault in faults_of_logs(target):
         status = max(status, status_of(fault))
-        write_line(finding_object(fault) if as_json else f"  copied as it is: {printable(str(fault))}")
+        write_line(finding_object(fault) if as_json else f"  copied unchanged: {printable(str(fault))}")
     return status
 
 

@@ -218,7 +218,7 @@ def _missing(path: Path, losses: Losses, rescue: str, look: str) -> Iterator[Sta
 
 
 SPARE: Final = re.compile(r"(\d{20})(\.log(\W.*)?)", re.IGNORECASE | re.DOTALL)
-"""The name of a file that somebody, or a broker, has made of a log."""
+"""The name of a file that a program or a person has given to a log."""
 MOST_SPARES: Final = 1000
 """Maximum number of files of no known kind that are searched for logs."""
 

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from seglog_format.storage.log_storage import LogStorage
     from seglog_format.values.decoder import Decoder
 
-
 DEFAULT_MAX_BYTES: Final = 1 << 20
 """Default maximum size of one read, as a consumer's default for one partition."""
 

@@ -63,7 +63,7 @@ start on the same cut with nothing lost did not.
 {confirmed}
 
 What lost or exposed data is withheld here in part: the operations are in reports for the maintainers. Names of files
-that 2.8.2 loses are KAFKA-3968, which 3.0 mended. No recorded sync covers the name of a log directory, or, in 3.9.1 and
+that 2.8.2 loses are KAFKA-3968, which 3.0 fixed. No recorded sync covers the name of a log directory, or, in 3.9.1 and
 4.1.1, the content of `bootstrap.checkpoint`: run `sync` after a format. The name of a new partition directory waits for
 a later checkpoint. ext4 and xfs keep these names by the order of their journals. Other replicas cover what a broker
 loses, as above. Without any power cut, the end of the process alone left brokers that do not start:
@@ -76,8 +76,8 @@ loses, as above. Without any power cut, the end of the process alone left broker
 
 After a power cut, the time index of a segment that is not the last one may end in zeros, also behind a clean stop, and
 in 4.4.0. A broker then takes the largest timestamp of the segment for 0: lookups by time leave it out, and retention by
-time removes its records, although all were acknowledged as flushed. KAFKA-10207 tells of the same end by another cause;
-KAFKA-20979, mended in 4.4.0, is about the last segment. It was also seen on file systems that lost power directly
+time removes its records, although all were acknowledged as flushed. KAFKA-10207 has the same end by another cause;
+KAFKA-20979, fixed in 4.4.0, is about the last segment. It was also seen on file systems that lost power directly
 after a clean stop, with small segments, a retention of one day, and settings that make retention run soon:
 
 | Kafka | file system | flushes | time indexes | ending in zeros | records | removed by the broker |

@@ -104,7 +104,7 @@ final class Release {
         return (LogAppendInfo) called(append, log, Arrays.copyOf(arguments, append.getParameterCount()));
     }
 
-    /** Open a log whose broker has a remote store; the last argument, who is told of its offsets, is that of no one. */
+    /** Open a log whose broker has a remote store; nobody waits for its offsets, by the last argument. */
     static UnifiedLog openTiered(Object... arguments) throws IOException {
         Method create = named("create", arguments.length + 1);
         Object[] taken = Arrays.copyOf(arguments, arguments.length + 1);

@@ -439,14 +439,16 @@ def _epochs(add: ScenarioCases) -> None:
         ("of-the-checkpoint", b"0\n2\n5 0\n9 1\n", (8, 4, 9, 9)),
     ):
         newest, expected = (9 if known and b"9" in known else 5), list[Json]()
+        log = [replace(one, base=0, leader_epoch=5)]
         for epoch in steps:
             expected.append({} if epoch >= newest else {"reject": {}})
+            log += [] if epoch < newest else [replace(one, base=len(log), leader_epoch=epoch)]
             newest = max(newest, epoch)
         add.write(
             f"epoch-{name}",
             "A leader goes on under the newest epoch of the log or of its checkpoint, or a newer one.",
             must("SEG-APP-017", needs=("strictAppend",)),
-            {"steps": expected},
+            {"steps": expected, "files": {name_of(0): bytes_of(log).hex()}},
             *(append(one, leaderEpoch=epoch) for epoch in steps),
             files=files if known is None else {**files, "leader-epoch-checkpoint": known},
             options={"cleanShutdown": True},

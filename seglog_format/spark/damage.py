@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.engine.columnar import batch_tables
-from seglog_format.errors import FormatError
+from seglog_format.errors import FormatError, SeglogError, UndecodedRecordError
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.search import unexpected_end
 from seglog_format.recovery.salvage_scan import salvage_scan
@@ -152,3 +152,18 @@ def refuse_unexpected_end(piece: Piece, segment: LogSegment, position: int) -> N
     error = unexpected_end(tail, segment.source, allowed, piece.log, is_last=piece.is_last)
     if error is not None:
         raise error
+
+
+class ReadError(SeglogError):
+    """A task failed. Spark shows hardly more than the text."""
+
+
+def explained(error: SeglogError) -> str:
+    """Return the text of an error with a hint."""
+    what = {FormatError: "damaged entries", UndecodedRecordError: "such records"}
+    hints = [
+        f"; option mode: dropcorrupt leaves {name} out, permissive marks them"
+        for kind, name in what.items()
+        if isinstance(error, kind)
+    ]
+    return f"seglog: {error}{''.join(hints)}"

@@ -41,7 +41,7 @@ from seglog_format.model import (
 from seglog_format.scan_statistics import ScanStatistics
 from seglog_format.spark.arrow import ARROW, SparkColumns, decoders_of
 from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS, OMITTED
-from seglog_format.spark.damage import Damage, parts_of, refuse_unexpected_end
+from seglog_format.spark.damage import Damage, ReadError, explained, parts_of, refuse_unexpected_end
 from seglog_format.spark.options import DROP_CORRUPT, FAIL_FAST, LEFT_OUT, PERMISSIVE
 from seglog_format.spark.pieces import DirectoryTask, TaskStorage
 from seglog_format.storage.remote_storage import download
@@ -515,10 +515,6 @@ def _missing(task: DirectoryTask, options: ReadOptions, storage: TaskStorage) ->
 # -- on an executor ----------------------------------------------------------------------------------------------------
 
 
-class ReadError(SeglogError):
-    """A task failed. Spark shows hardly more than the text."""
-
-
 def batches_of(task: AnyTask, schema: pa.Schema, options: ReadOptions, narrowed: Narrowed) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task as Arrow batches.
 
@@ -540,14 +536,3 @@ def _rows(task: AnyTask, schema: pa.Schema, options: ReadOptions, narrowed: Narr
     if options.table == "batches":
         return batch_rows(task, schema, options.mode, storage)
     return TaskReader(schema, narrowed, options.mode, decoders_of(options)).read(task, storage)
-
-
-def explained(error: SeglogError) -> str:
-    """Return the text of an error with a hint."""
-    what = {FormatError: "damaged entries", UndecodedRecordError: "such records"}
-    hints = [
-        f"; option mode: dropcorrupt leaves {name} out, permissive marks them"
-        for kind, name in what.items()
-        if isinstance(error, kind)
-    ]
-    return f"seglog: {error}{''.join(hints)}"

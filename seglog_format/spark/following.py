@@ -151,7 +151,7 @@ class Follower:
             if self.options.is_committed_only:
                 return replace(end, offset=self._stable(partition, end.offset))
         except FormatError as error:
-            from seglog_format.spark.executing import ReadError, explained  # noqa: PLC0415 - brings Arrow
+            from seglog_format.spark.damage import ReadError, explained  # noqa: PLC0415 - brings Arrow
 
             raise ReadError(explained(error)) from error
         return replace(end, offset=max(end.offset, partition.log_start_offset))

@@ -208,7 +208,7 @@ def _require_logs(partition: Partition, options: ReadOptions) -> None:
     """Refuse logs that are no regular files, such as links that lead nowhere; or warn of them, as the mode says."""
     for error in partition.listing.blocked_logs if options.table != LEFT_OUT else ():
         if options.mode == FAIL_FAST:
-            from seglog_format.spark.executing import ReadError, explained  # noqa: PLC0415 - brings Arrow
+            from seglog_format.spark.damage import ReadError, explained  # noqa: PLC0415 - brings Arrow
 
             raise ReadError(explained(error))
         LOGGER.warning("seglog: mode %s leaves out a log: %s", options.mode, error)

@@ -175,8 +175,6 @@ class Stager:
         """
         if not len(batch):
             return
-        if not (self._size or self._file_count):
-            self._directory.mkdir(parents=True, exist_ok=True)
         self._rows.append(_placed(batch, self._options, self._spreader))
         self._size += batch.nbytes
         if self._size >= BUFFER_SIZE:
@@ -202,6 +200,8 @@ class Stager:
         """Write rows of one partition as batches; start a new file if a segment would become too large."""
         if key not in self._open:
             partition_directory_name(*key)
+        if not (self._open or self._file_count):
+            self._directory.mkdir(parents=True, exist_ok=True)
         of = self._open[key]
         if "offset" in rows.column_names:
             _check_offsets(key, rows.column("offset").to_numpy(), of.next_offset)

@@ -18,7 +18,7 @@ from proofs.spark.readers import read
 from proofs.spark.spark_damage import make
 from seglog_format import LogConfig, PartitionWriter, new_record
 from seglog_format.cli.main import run
-from seglog_format.spark.executing import ReadError
+from seglog_format.spark.damage import ReadError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

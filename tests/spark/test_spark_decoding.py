@@ -26,7 +26,7 @@ from proofs.unpacking import unpack_archive
 from seglog_format import PartitionWriter, export, new_record
 from seglog_format.errors import UsageError
 from seglog_format.spark import SeglogDataSource, plan_ranges
-from seglog_format.spark.executing import ReadError
+from seglog_format.spark.damage import ReadError
 from seglog_format.types import RecordHeader
 
 if TYPE_CHECKING:

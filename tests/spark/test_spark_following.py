@@ -20,7 +20,8 @@ from seglog_format import LogConfig, PartitionWriter, new_record, walk
 from seglog_format.errors import UsageError
 from seglog_format.spark import following
 from seglog_format.spark.columns import projection
-from seglog_format.spark.executing import ReadError, batches_of
+from seglog_format.spark.damage import ReadError
+from seglog_format.spark.executing import batches_of
 from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.following import DataLossError, Follower
 from seglog_format.spark.options import parse_stream_options

@@ -14,7 +14,7 @@ from helpers.spark_plans import pieces, read
 from proofs.spark.readers import rows
 from seglog_format import LogConfig, PartitionWriter, new_record
 from seglog_format.model import INT64_MAX
-from seglog_format.spark.executing import ReadError
+from seglog_format.spark.damage import ReadError
 from seglog_format.spark.filters import EVERYTHING, Narrowed
 from seglog_format.spark.options import parse_duration
 

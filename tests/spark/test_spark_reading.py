@@ -25,7 +25,7 @@ from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.partition import open_partition
 from seglog_format.spark.arrow import spark_headers, spark_timestamps
 from seglog_format.spark.columns import CORRUPT, RECORDS, check_schema, projection
-from seglog_format.spark.executing import ReadError
+from seglog_format.spark.damage import ReadError
 from seglog_format.spark.options import parse_options
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pyarrow.fs import LocalFileSystem, S3FileSystem, copy_files
 
 from proofs.spark.readers import ALL, rows
 from seglog_format.errors import UsageError
-from seglog_format.spark.executing import ReadError
+from seglog_format.spark.damage import ReadError
 from seglog_format.spark.filters import Narrowed
 from seglog_format.spark.options import TABLES
 from seglog_format.storage import object_store

@@ -16,7 +16,7 @@ from helpers.tier_cases import CASES, TierCase, tier_case
 from proofs.spark.readers import rows
 from seglog_format import open_partition
 from seglog_format.errors import UsageError
-from seglog_format.spark.executing import ReadError
+from seglog_format.spark.damage import ReadError
 from seglog_format.spark.options import parse_options, parse_stream_options
 
 if TYPE_CHECKING:

@@ -102,7 +102,6 @@ def test_no_other_command_is_contradicted_over_what_brokers_wrote(
 
 
 ONLY_DOCTOR: Final = {
-    "bat-022-transactional-without-producer": "an open transaction, which only a log directory is listed for elsewhere",
     "log-009-span": "a split, which recover plans without a finding",
     "pdr-001-no-partition": "no broker starts: the name of the partition itself is wrong",
     "pdr-001-partition-too-large": "the same",

@@ -55,6 +55,10 @@ def lookups() -> Family:
             "effect": "Timestamps need not be in order. A search that stops at the first time above the one asked for skips records.",
             "links": [],
         },
+        "LOOSE_VERSION": {
+            "effect": "Brokers look at one byte of the version of a transaction index entry; a later format would be misread.",
+            "links": [],
+        },
         "HIDDEN_RECORD": {
             "effect": "Brokers look for the largest time among records below the log start offset, too, and answer with one that nobody can read.",
             "links": [],

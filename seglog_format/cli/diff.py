@@ -221,7 +221,7 @@ class Comparison:
                     del reached[base]
                     return
                 yield batch
-                if (hidden := segment.hidden_data(frame)) is not None:
+                if (hidden := segment.hidden_data(frame, batch)) is not None:
                     self.problems.append(str(hidden))
                 reached[base], position = batch.header.next_offset, frame.end
             segment.refuse_hidden_entries(position)

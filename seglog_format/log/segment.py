@@ -229,13 +229,19 @@ class LogSegment(Closing):
         check_offsets(batch, at)
         return batch
 
-    def hidden_data(self, frame: Frame) -> CorruptRecordError | None:
-        """Return the error of `hidden_data`; None also for an entry that is damaged or refused."""
+    def hidden_data(self, frame: Frame, batch: RecordBatch | None = None) -> CorruptRecordError | None:
+        """Return the error of `hidden_data`; None also for an entry that is damaged or refused.
+
+        Args:
+            frame: the entry.
+            batch: the same, if it is decoded already.
+        """
         if frame.header.is_control:
             from seglog_format.codec.control_record import hidden_data  # noqa: PLC0415 - loaded when one is read
 
             with suppress(FormatError):
-                return hidden_data(frame, self.decode(frame).records, Location(self.path, frame.position))
+                records = (batch or self.decode(frame)).records
+                return hidden_data(frame, records, Location(self.path, frame.position))
         return None
 
     def frame_at(self, position: int) -> Frame | Tail:

@@ -36,6 +36,10 @@ public final class Before {
         return new kafka.server.epoch.LeaderEpochFileCache(partition, () -> 0L, file);
     }
 
+    public static kafka.server.checkpoints.OffsetCheckpointFile offsets(File file, LogDirFailureChannel failures) {
+        return new kafka.server.checkpoints.OffsetCheckpointFile(file, failures);
+    }
+
     static AbortedTransaction asMessage(org.apache.kafka.common.requests.FetchResponse.AbortedTransaction one) {
         return new AbortedTransaction().setProducerId(one.producerId).setFirstOffset(one.firstOffset);
     }

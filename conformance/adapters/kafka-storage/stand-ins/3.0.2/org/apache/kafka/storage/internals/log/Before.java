@@ -37,6 +37,10 @@ public final class Before {
         return new kafka.server.epoch.LeaderEpochFileCache(partition, file);
     }
 
+    public static kafka.server.checkpoints.OffsetCheckpointFile offsets(File file, LogDirFailureChannel failures) {
+        return new kafka.server.checkpoints.OffsetCheckpointFile(file, failures);
+    }
+
     static AbortedTransaction asMessage(AbortedTransaction one) {
         return one;
     }

@@ -4,6 +4,7 @@ import java.io.File;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.storage.internals.log.Before;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -12,7 +13,7 @@ public final class OffsetCheckpointFile {
     private final kafka.server.checkpoints.OffsetCheckpointFile before;
 
     public OffsetCheckpointFile(File file, LogDirFailureChannel failures) {
-        before = new kafka.server.checkpoints.OffsetCheckpointFile(file, failures);
+        before = Before.offsets(file, failures);
     }
 
     public Map<TopicPartition, Long> read() {

@@ -287,9 +287,8 @@ class LogReader:
         batches: list[RecordBatch] = []
         try:
             for segment, frame in self._fitting(offset, end, max_bytes, min_one_message=min_one_message):
-                batch = segment.decode(frame) if batches else self.first_batch(segment, frame, offset)
-                batches.append(batch)
-                if segment.hidden_data(frame, batch) is not None:
+                batches.append(segment.decode(frame) if batches else self.first_batch(segment, frame, offset))
+                if segment.hidden_data(frame, batches[-1]) is not None:
                     Borders(offset, at_border).left_out(segment.base_offset, frame.position, frame.header)
         except FormatError:
             if not batches:

@@ -240,8 +240,7 @@ class LogSegment(Closing):
             from seglog_format.codec.control_record import hidden_data  # noqa: PLC0415 - loaded when one is read
 
             with suppress(FormatError):
-                records = (batch or self.decode(frame)).records
-                return hidden_data(frame, records, Location(self.path, frame.position))
+                return hidden_data(frame, (batch or self.decode(frame)).records, Location(self.path, frame.position))
         return None
 
     def frame_at(self, position: int) -> Frame | Tail:

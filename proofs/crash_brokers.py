@@ -1,12 +1,10 @@
 """Start whole stock brokers on the disk states that a power cut may leave of their own log directories.
 
-A broker of each release lives three times on a file system that writes down every operation: it is formatted, writes to
-topics in two log directories, rolls, compacts, removes, moves a partition, ends transactions, stops and is killed.
-States of power cuts in each step are drawn by a seed, one of each kind (release, step, profile, what was lost), and all
-are listed before the first start. A stock broker then starts on each. If clients get anything wrong, a second start has
-to show it again, and one on the same cut with nothing lost, its control, must not: that is a finding. Histories, list
-and answers go to a directory, where a later run goes on. Brokers also stop cleanly on ext4 and xfs, which are then shut
-down without writing their log. Needs Java 17, Maven and FUSE; the disks need root.
+A broker of each release runs three times on a file system that records every operation: it is formatted, writes to two
+log directories, rolls, compacts, removes, moves a partition, ends transactions, stops and is killed. By a seed, one
+state of each kind (release, step, profile, what was lost) is drawn and listed before a stock broker starts on any. What
+two starts show, and not one on the same cut with nothing lost, is a finding. A later run goes on with the same list.
+Brokers also stop on ext4 and xfs that then lose power. Needs Java 17, Maven and FUSE; the disks need root.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ from proofs.broker_histories import (
     started_on,
 )
 from proofs.crash_disks import missing as missing_disks
-from proofs.harness import Outcome
+from proofs.harness import GrowingFile, Outcome
 from proofs.kafka.oracle import CLUSTERS, Oracle
 from seglog_format import Severity, verify
 from seglog_format.errors import SeglogError
@@ -116,27 +114,23 @@ class Journal:
     """The list of states, and what brokers did on them, in a directory."""
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self._list, self._found = directory / "listed.json", directory / "found.jsonl"
+        self._list, self._found = directory / "listed.json", GrowingFile(directory / "found.jsonl")
         self.answers: dict[str, dict[str, Any]] = {}
         self.controls: dict[str, dict[str, Any]] = {}
         self.disks: dict[str, dict[str, Any]] = {}
-        if self._found.exists():
-            for key, answer in map(json.loads, self._found.read_text("utf-8").splitlines()):
-                self._take(key, answer)
+        for key, answer in self._found.lines():
+            self._take(key, answer)
 
     def listed(self, draw: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
         """Return the list; it is written once."""
         if not self._list.exists():
             self._list.write_text(json.dumps(draw(), indent=0), encoding="utf-8")
-        rows: list[dict[str, Any]] = json.loads(self._list.read_text("utf-8"))
-        return rows
+        return list(json.loads(self._list.read_text("utf-8")))
 
     def add(self, key: dict[str, Any] | str, answer: dict[str, Any]) -> None:
         """Add what a broker did on a state, a control, or what a file system left."""
         self._take(key, answer)
-        with self._found.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([key, answer]) + "\n")
+        self._found.add([key, answer])
 
     def _take(self, key: dict[str, Any] | str, answer: dict[str, Any]) -> None:
         if isinstance(key, dict):

@@ -9,7 +9,6 @@ their counts; the journal has what was lost, and the number of a history repeats
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import sys
@@ -33,7 +32,7 @@ from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.registry import Builder, listed
 from seglog_conformance.toolchains import child_processes
 
-from proofs.harness import Outcome
+from proofs.harness import GrowingFile, Outcome
 from proofs.power.plants import NOT_NOTICED, Plant, plants
 from proofs.report_facts import ROOT, tree_digest
 
@@ -139,20 +138,16 @@ class Journal:
         self.known: dict[str, dict[str, int]] = {}
         self.histories: dict[tuple[str, int], dict[str, Any]] = {}
         self.states: defaultdict[str, set[str]] = defaultdict(set)
-        self._path = path
+        self._file = GrowingFile(path)
         self._code = " ".join(tree_digest(ROOT / each)[:16] for each in MEASURES)
-        if path.exists():
-            for text in path.read_text(encoding="utf-8").splitlines():
-                line = json.loads(text)
-                if line["code"] == self._code:
-                    self._take(line)
+        for line in self._file.lines():
+            if line["code"] == self._code:
+                self._take(line)
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Add what was found, and write it."""
         self._take(line)
-        self._path.parent.mkdir(exist_ok=True)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"code": self._code, **line}) + "\n")
+        self._file.add({"code": self._code, **line})
 
     def _take(self, line: Mapping[str, Any]) -> None:
         if "plant" in line:

@@ -3,14 +3,14 @@
 A proof is a module of this package with a docstring whose first paragraph describes it, and two functions:
 ``add_arguments(parser)`` declares its own options with their defaults, which are those of the full run, and
 ``prove(options)`` runs it. ``MEASURES`` names the directories that its report depends on, if it is not the package. The
-programs in `PROGRAMS` bring a command line and a report of their own, and run by the
-same command.
+programs in `PROGRAMS` bring a command line and a report of their own, and run by the same command.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import sys
 import time
 from dataclasses import dataclass, field
@@ -68,6 +68,23 @@ class Outcome:
     facts: Mapping[str, Any]
     failures: Sequence[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+
+
+class GrowingFile:
+    """A file of JSON lines that a run adds to, and the next one reads, so that it goes on where that one ended."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+
+    def lines(self) -> list[Any]:
+        """Return what the file has; nothing without a file."""
+        return [json.loads(line) for line in self._path.read_text("utf-8").splitlines()] if self._path.exists() else []
+
+    def add(self, line: object) -> None:
+        """Add one line."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 class Proof(Protocol):

@@ -30,7 +30,7 @@ from seglog_conformance.toolchains import child_processes
 
 from proofs.damaging.kinds import DAMAGES
 from proofs.damaging.sources import sources
-from proofs.harness import Outcome
+from proofs.harness import GrowingFile, Outcome
 from proofs.kafka.broker import KEPT, TOPIC_CONFIG, Broker
 from proofs.kafka.oracle import CLUSTERS, Oracle, OracleError
 from proofs.kafka.served import digest_of
@@ -302,18 +302,13 @@ class Journal:
 
     A run goes on where the last one ended, and judges all of it again: predictions are made by the code of today,
     without a look at the journal.
-
-    Args:
-        path: of the file, which grows.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lines = map(json.loads, path.read_text(encoding="utf-8").splitlines() if path.exists() else ())
+        self._file = GrowingFile(path)
         self._predicted: dict[str, Any] = {}
         self._found: dict[str, Any] = {}
-        for key, kind, said in lines:
+        for key, kind, said in self._file.lines():
             (self._predicted if kind == PREDICTED else self._found)[json.dumps(key)] = said
 
     def found(self, home: Home, case: Case) -> dict[str, Any] | list[str] | None:
@@ -340,8 +335,7 @@ class Journal:
     def _note(self, known: dict[str, Any], home: Home, case: Case, kind: str, said: object) -> None:
         key = [home.release, *case]
         known[json.dumps(key)] = said
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([key, kind, said]) + "\n")
+        self._file.add([key, kind, said])
 
 
 class Trials:

@@ -175,7 +175,10 @@ class Stager:
         """
         if not len(batch):
             return
-        self._rows.append(_placed(batch, self._options, self._spreader))
+        placed = _placed(batch, self._options, self._spreader)
+        if not self._rows and not self._file_count:
+            self._directory.mkdir(parents=True, exist_ok=True)
+        self._rows.append(placed)
         self._size += batch.nbytes
         if self._size >= BUFFER_SIZE:
             self._write_rows()
@@ -198,10 +201,6 @@ class Stager:
 
     def _write(self, key: tuple[str, int], rows: pa.Table) -> None:
         """Write rows of one partition as batches; start a new file if a segment would become too large."""
-        if key not in self._open:
-            partition_directory_name(*key)
-        if not (self._open or self._file_count):
-            self._directory.mkdir(parents=True, exist_ok=True)
         of = self._open[key]
         if "offset" in rows.column_names:
             _check_offsets(key, rows.column("offset").to_numpy(), of.next_offset)
@@ -291,6 +290,9 @@ def _placed(batch: pa.RecordBatch, options: WriteOptions, spreader: Spreader) ->
     missing_ms = NO_TIMESTAMP if "offset" in columns else int(time.time() * 1000)
     times = _milliseconds(columns["timestamp"], missing_ms) if "timestamp" in columns else [missing_ms] * len(batch)
     placed = columns | {"topic": topics, "partition": partitions, "timestamp": pa.array(times, pa.int64())}
+    named = pa.table({"topic": topics, "partition": partitions}).group_by(["topic", "partition"]).aggregate([])
+    for row in named.to_pylist():
+        partition_directory_name(row["topic"], row["partition"])
     return pa.RecordBatch.from_pydict(placed)
 
 

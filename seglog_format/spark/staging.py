@@ -175,10 +175,9 @@ class Stager:
         """
         if not len(batch):
             return
-        placed = _placed(batch, self._options, self._spreader)
-        if not self._rows and not self._file_count:
+        self._rows.append(_placed(batch, self._options, self._spreader))
+        if len(self._rows) == 1 and not self._file_count:
             self._directory.mkdir(parents=True, exist_ok=True)
-        self._rows.append(placed)
         self._size += batch.nbytes
         if self._size >= BUFFER_SIZE:
             self._write_rows()
@@ -298,8 +297,7 @@ def _placed(batch: pa.RecordBatch, options: WriteOptions, spreader: Spreader) ->
 
 def _spread(columns: Mapping[str, pa.Array], topics: pa.Array, named: pa.Array, spreader: Spreader) -> Iterator[int]:
     """Yield the partition of each row."""
-    nothing = pa.nulls(len(topics))
-    keys, values, headers = (columns.get(name, nothing).to_pylist() for name in ("key", "value", "headers"))
+    keys, values, headers = (columns.get(key, pa.nulls(len(topics))).to_pylist() for key in ("key", "value", "headers"))
     for row, (topic, number) in enumerate(zip(topics.to_pylist(), named.to_pylist(), strict=True)):
         key = _bytes(keys[row])
         pairs = sum(len(each["key"] or "") + len(each["value"] or b"") + 2 for each in headers[row] or ())

@@ -56,8 +56,9 @@ ACTIONS: Final = {
     "out": 4,
 }
 CONTENTS: Final = {b"old": "old", b"new": "new", b"": "empty", bytes(3): "zeros"}
+WAYS: Final = ("rename", "truncation", "a cut inside a new block", "a cut inside a synced block")
 TIMES: Final = 20
-"""So often a file is replaced by each way."""
+"""So often a file gets new content in each way."""
 MOST_ACTIONS: Final = 12
 MOST_CANDIDATES: Final = 11
 SIZES: Final = (7, 600, 4096, 6000)
@@ -91,7 +92,7 @@ def prove(options: argparse.Namespace) -> Outcome:
                 way: dict(
                     Counter(CONTENTS.get(device.after(partial(_replaced, way))["f"], "other") for _ in range(TIMES))
                 )
-                for way in ("rename", "truncation")
+                for way in WAYS
             }
         facts[name] = {**counts, "replaced": replaced}
     return Outcome(facts, failures)
@@ -275,14 +276,21 @@ def _sizes(there: dict[str, bytes]) -> dict[str, int]:
 
 
 def _replaced(way: str, directory: Path) -> None:
-    """Replace the content of a file, close it, and let another file's sync commit the names."""
+    """Give new content to a file, close it, and let another file's sync commit names and lengths."""
     file, other = directory / "f", directory / "g"
-    file.write_bytes(b"old")
-    _sync(file, directory)
-    if way == "rename":
-        other.write_bytes(b"new")
-        other.rename(file)
-    else:
-        file.write_bytes(b"new")
+    if way != "a cut inside a new block":
+        file.write_bytes(b"old")
+        _sync(file, directory)
+    match way:
+        case "rename":
+            other.write_bytes(b"new")
+            other.rename(file)
+        case "truncation":
+            file.write_bytes(b"new")
+        case _:
+            file.touch()
+            with file.open("r+b") as opened:
+                opened.write(b"newer")
+            os.truncate(file, len(b"new"))
     other.touch()
     _sync(other)

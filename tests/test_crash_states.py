@@ -89,10 +89,27 @@ def test_a_data_sync_does_not_cover_a_shorter_length() -> None:
     assert states(*WHOLE, Resize(1, 1, shrinks=True), SYNC) == {(("f", b"a"),)}
 
 
-def test_on_ext4_a_truncation_inside_a_block_brings_the_bytes_of_that_block() -> None:
-    written = (*WHOLE, Write(1, 0, b"AB"), Resize(1, 1, shrinks=True))
+CUT_INSIDE = Resize(1, 1, shrinks=True)
+
+
+def test_on_ext4_a_truncation_inside_a_synced_block_brings_the_bytes_of_that_block() -> None:
+    written = (*WHOLE, Write(1, 0, b"AB"), CUT_INSIDE)
     assert (("f", b"a"),) in states(*written)
     assert states(*written, profile="ext4-ordered") == {(("f", b"ab"),), (("f", b"AB"),), (("f", b"A"),)}
+
+
+@each_of(
+    "before",
+    [
+        (CREATE, SYNC_ROOT, *AB),
+        (CREATE, Resize(1, 2), SYNC, SYNC_ROOT, Write(1, 0, b"ab", is_mapped=True)),  # an index: a hole until then
+        (*WHOLE, Resize(1, 0, shrinks=True), SYNC, *AB),  # the block was freed
+    ],
+)
+def test_on_ext4_a_truncation_inside_a_block_that_no_sync_covered_may_leave_zeros(
+    before: tuple[Operation, ...],
+) -> None:
+    assert {(("f", b"\0"),), (("f", b"a"),)} < states(*before, CUT_INSIDE, profile="ext4-ordered")
 
 
 def test_a_lost_truncation_lets_old_bytes_stand_behind_new_ones() -> None:

@@ -132,8 +132,12 @@ def ext4_ordered(cut: Cut, changes: Changes) -> Changes:
             case Naming(replaces=True) as naming:
                 lost -= _changes_of(cut, number, Resize, naming.named)
             # A truncation inside a block writes zeros after the new end, and puts this block among the data that the
-            # transaction waits for (fs/ext4/inode.c: ext4_block_truncate_page, ext4_jbd2_inode_add_write).
-            case Resize(node=node, size=size, by_write=False) if size % PAGE:
+            # transaction waits for (fs/ext4/inode.c: ext4_block_truncate_page, ext4_jbd2_inode_add_write). A commit
+            # allocates nothing: crash-disks finds zeros in a block that no sync had covered, and never the old bytes of
+            # one that a sync had.
+            case Resize(node=node, size=size, by_write=False) if size % PAGE and _is_allocated(
+                cut, number, node, size // PAGE
+            ):
                 lost -= _changes_of(cut, number, Write, frozenset({node}), size // PAGE)
             case _:
                 pass
@@ -174,6 +178,22 @@ def _changes_of(
         if block is None or (isinstance(operation, Write) and block == operation.position // PAGE):
             found.add(number)
     return found
+
+
+def _is_allocated(cut: Cut, before: int, node: int, block: int) -> bool:
+    """Return whether a sync had covered a write of a block of a file, which no truncation has freed since."""
+    is_written = is_allocated = False
+    for operation in cut.history.operations[:before]:
+        match operation:
+            case Write(position=position) if operation.node == node and position // PAGE == block:
+                is_written = True
+            case Sync() if operation.node == node:
+                is_allocated |= is_written
+            case Resize(size=size) if operation.node == node and size <= block * PAGE:
+                is_written = is_allocated = False
+            case _:
+                pass
+    return is_allocated
 
 
 def _is_journaled(cut: Cut, number: int) -> bool:

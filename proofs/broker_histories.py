@@ -78,6 +78,7 @@ class Recorded:
     def __init__(self, release: str, number: int, directory: Path) -> None:
         self.release, self.number, self.name = release, number, f"{release}-{number}"
         self.line, self.clients = RELEASES[release]
+        directory = directory.absolute()  # the broker works in another one
         self.jars, self.kept = directory / "jars" / release, directory / self.name
         self.truth_path = self.kept / "truth.json"
         self.ends = ENDS[(number - 1) % len(ENDS)]

@@ -9,6 +9,7 @@ Brokers also stop on ext4 and xfs that then lose power. Needs Java 17, Maven and
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import random
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from seglog_conformance.crash.history import Naming, Resize, Write
-from seglog_conformance.crash.profiles import PROFILES
+from seglog_conformance.crash.profiles import PROFILES, Cut
 from seglog_conformance.crash.recording import missing
 from seglog_conformance.crash.run import MEMORY
 from seglog_conformance.crash.workload import ANSWERED
@@ -44,7 +45,7 @@ from proofs.broker_histories import (
 )
 from proofs.crash_disks import missing as missing_disks
 from proofs.harness import GrowingFile, Outcome
-from proofs.kafka.oracle import CLUSTERS, Oracle
+from proofs.kafka.oracle import CLUSTERS, REPOSITORY, Oracle
 from seglog_format import Severity, verify
 from seglog_format.errors import SeglogError
 
@@ -53,10 +54,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from seglog_conformance.crash.history import History, Operation
+    from seglog_conformance.crash.profiles import Changes
     from seglog_conformance.crash.states import Disk, State
 
 MEASURES: Final = ("conformance/seglog_conformance/crash",)
 HASH: Final = re.compile(r"\d{20}|-?\.?[0-9a-f]{32}|-\d{10}(?=[.-])|-\d+(?=\.checkpoint\.part)")
+STARTS: Final = tuple(
+    REPOSITORY / path
+    for path in (
+        "proofs/broker_histories.py",
+        "fixtures/make/lines.py",
+        "conformance/seglog_conformance/crash/history.py",
+        "conformance/seglog_conformance/crash/states.py",
+    )
+)
 SHOWN: Final = 3
 NO_START, UNREADABLE = "does not start", "cannot be read"
 LEADS: Final = {"truncate topic .index", "truncate topic .timeindex", "mapped topic .timeindex", "write topic .log"}
@@ -100,14 +111,21 @@ def examine(rows: list[dict[str, Any]], histories: dict[str, Recorded], journal:
     """Start brokers on states without an answer, as long as there is time.
 
     Where the control does not start or cannot be read either, little can be found: no other state of the cut is tried.
+    What other code than this started is asked again: findings at first, all else at the end.
     """
     with Examiner(histories) as started:
-        for row in rows:
+        for row in sorted(rows, key=lambda row: _urgency(journal.answers.get(key_of(row)))):
             if time.monotonic() > end:
                 return
-            usual = journal.controls.get(_cut_of(row), {"wrong": ()})
-            if json.dumps(row) not in journal.answers and not {NO_START, UNREADABLE} & set(usual["wrong"]):
+            control, answer = journal.controls.get(_cut_of(row)), journal.answers.get(key_of(row))
+            is_usual = control and {NO_START, UNREADABLE} & set(wrong_with(control, row, histories))
+            if not is_usual and (answer is None or answer.get("code") != CODE):
                 journal.add(row, started.answer(row, journal))
+
+
+def _urgency(answer: dict[str, Any] | None) -> int:
+    """Return which states come first: findings of other code, states without an answer, other answers of that code."""
+    return 1 if answer is None else 2 if not answer.get("findings") or answer.get("code") == CODE else 0
 
 
 class Journal:
@@ -115,7 +133,7 @@ class Journal:
 
     def __init__(self, directory: Path) -> None:
         self._list, self._found = directory / "listed.json", GrowingFile(directory / "found.jsonl")
-        self.answers: dict[str, dict[str, Any]] = {}
+        self.answers: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.controls: dict[str, dict[str, Any]] = {}
         self.disks: dict[str, dict[str, Any]] = {}
         for key, answer in self._found.lines():
@@ -134,7 +152,7 @@ class Journal:
 
     def _take(self, key: dict[str, Any] | str, answer: dict[str, Any]) -> None:
         if isinstance(key, dict):
-            self.answers[json.dumps(key)] = answer
+            self.answers[key_of(key)] = answer
         else:
             (self.disks if key.startswith("disk ") else self.controls)[key] = answer
 
@@ -180,19 +198,23 @@ def _states_of(history: Recorded, dice: random.Random) -> list[dict[str, Any]]:
             if state.digest == control or (step, profile, kind) in seen or state.digest in seen:
                 continue
             seen |= {(step, profile, kind), state.digest}
-            legal = [name for name, nearest in PROFILES.items() if nearest(cut, state.changes) == state.changes]
             rows.append(
                 {
                     "history": history.name,
                     "cut": number,
                     "step": step,
                     "kind": kind,
-                    "profiles": legal,
+                    "profiles": legal(cut, state.changes),
                     "changes": sorted(state.changes),
                     "lost": [operations.text(each) for each in sorted(state.changes)],
                 }
             )
     return rows
+
+
+def legal(cut: Cut, changes: Changes) -> list[str]:
+    """Return the profiles under which a state is legal."""
+    return [name for name, nearest in PROFILES.items() if nearest(cut, changes) == changes]
 
 
 def _losses(history: History, candidates: Iterable[int], dice: random.Random) -> Iterator[tuple[str, frozenset[int]]]:
@@ -250,6 +272,36 @@ def _class(path: str) -> str:
 # Starting and judging
 
 
+def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what makes a state: its history, the cut and the changes; not what a model says of it."""
+    return row["history"], row["cut"], *row["changes"]
+
+
+def code_digest() -> str:
+    """Return a digest of the code that makes states and starts brokers on them, without its comments."""
+    total = hashlib.sha256()
+    for path in (*STARTS, *sorted((CLUSTERS.path / "src").rglob("*.java"))):
+        text = path.read_text("utf-8")
+        total.update((ast.dump(ast.parse(text)) if path.suffix == ".py" else text).encode())
+    return total.hexdigest()[:16]
+
+
+CODE: Final = code_digest()
+
+
+def wrong_with(answer: dict[str, Any], row: dict[str, Any], histories: dict[str, Recorded]) -> dict[str, str]:
+    """Return what is wrong with the first start of an answer or control, by the rules of now if the answer has it."""
+    if "first" in answer:
+        return complaints(histories[row["history"]], answer["first"], row["cut"])
+    found: dict[str, str] = answer["wrong"]
+    return found
+
+
+def _row_of(key: str) -> dict[str, Any]:
+    history, _, cut = key.partition(" ")
+    return {"history": history, "cut": int(cut)}
+
+
 def _cut_of(row: dict[str, Any]) -> str:
     return f"{row['history']} {row['cut']}"
 
@@ -269,25 +321,28 @@ class Examiner:
             oracle.close()
 
     def answer(self, row: dict[str, Any], journal: Journal) -> dict[str, Any]:
-        """Return what is wrong on a state and not on its control; what a second start does not show does not count.
+        """Return what starts on a state showed, and what is wrong on it and not on its control.
 
-        A control whose state has nothing wrong is not needed.
+        What a second start does not show does not count. A control whose state has nothing wrong is not needed.
         """
         history = self._histories[row["history"]]
         disk = history.disk("posix")
         cut, key = disk.cut(row["cut"]), _cut_of(row)
         state = disk.state(cut, frozenset(row["changes"]))
-        found = self._looked(history, disk, state, row["cut"])
-        wrong = found["wrong"]
-        if wrong and key not in journal.controls:
-            journal.add(key, self._looked(history, disk, disk.state(cut), row["cut"]))
-        usual = journal.controls[key]["wrong"] if wrong else {}
-        if wrong := {kind: text for kind, text in wrong.items() if kind not in usual}:
-            again = self._looked(history, disk, state, row["cut"])
-            wrong = {kind: text for kind, text in wrong.items() if kind in again["wrong"]}
+        found = self._looked(history, disk, state)
+        wrong = wrong_with(found, row, self._histories)
+        if wrong and journal.controls.get(key, {}).get("code") != CODE:
+            journal.add(key, self._looked(history, disk, disk.state(cut)))
+        if wrong:
+            usual = wrong_with(journal.controls[key], row, self._histories)
+            wrong = {kind: text for kind, text in wrong.items() if kind not in usual}
+        if wrong:
+            found["again"] = self._looked(history, disk, state)["first"]
+            again = complaints(history, found["again"], row["cut"])
+            wrong = {kind: text for kind, text in wrong.items() if kind in again}
         return found | {"findings": wrong}
 
-    def _looked(self, history: Recorded, disk: Disk, state: State, number: int) -> dict[str, Any]:
+    def _looked(self, history: Recorded, disk: Disk, state: State) -> dict[str, Any]:
         if history.clients not in self._oracles:
             self._oracles[history.clients] = Oracle(history.clients, project=CLUSTERS)
         started = time.monotonic()
@@ -298,8 +353,7 @@ class Examiner:
             oracle = self._oracles[history.clients]
             seen, errors = started_on(history, home, logs, oracle, history.kept / "zookeeper")
             seen["verify"] = findings(logs)
-        wrong = complaints(history, seen, number)
-        return {"wrong": wrong, "errors": errors, "seconds": round(time.monotonic() - started, 1)}
+        return {"code": CODE, "first": seen, "errors": errors, "seconds": round(time.monotonic() - started, 1)}
 
 
 def findings(logs: Path) -> dict[str, str]:
@@ -468,13 +522,22 @@ def _of_lookups(
 
 
 def facts_of(listed: list[dict[str, Any]], journal: Journal, histories: dict[str, Recorded]) -> dict[str, Any]:
-    """Return the counts, and the kinds of findings."""
-    examined = [(row, journal.answers[json.dumps(row)]) for row in listed if json.dumps(row) in journal.answers]
+    """Return the counts, and the kinds of findings; which profiles allow a state is asked of the model of now."""
+    examined = [
+        (
+            row | {"profiles": legal(Cut(histories[row["history"]].history, row["cut"]), frozenset(row["changes"]))},
+            answer,
+        )
+        for row in listed
+        if (answer := journal.answers.get(key_of(row)))
+    ]
     by_release: defaultdict[str, Counter[str]] = defaultdict(Counter)
     kinds: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row, answer in examined:
         release = histories[row["history"]].release
-        by_release[release].update({"states": 1, "with findings": bool(answer["findings"])})
+        by_release[release].update(
+            {"states": 1, "with findings": bool(answer["findings"]), "of other code": answer.get("code") != CODE}
+        )
         for kind in answer["findings"]:
             kinds[release, kind].append(row)
     formats = {_cut_of(row) for row in listed if row["step"] == "format"}  # half of one is no start
@@ -489,9 +552,9 @@ def facts_of(listed: list[dict[str, Any]], journal: Journal, histories: dict[str
         ),
         "byRelease": {release: dict(counts) for release, counts in sorted(by_release.items(), reverse=True)},
         "wrongWithoutLoss": [
-            {"release": key.partition("-")[0], "wrong": sorted(found["wrong"]), "errors": found["errors"][:2]}
+            {"release": key.partition("-")[0], "wrong": sorted(wrong), "errors": found["errors"][:2]}
             for key, found in sorted(journal.controls.items(), reverse=True)
-            if found["wrong"] and key not in formats
+            if key not in formats and (wrong := wrong_with(found, _row_of(key), histories))
         ],
         "disks": {key.removeprefix("disk "): found for key, found in sorted(journal.disks.items(), reverse=True)},
         "operations": {name: len(history.history) for name, history in histories.items()},

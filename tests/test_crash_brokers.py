@@ -12,8 +12,9 @@ from seglog_conformance.crash.history import History, Marker, read_history
 from seglog_conformance.crash.recording import RecordingError, missing
 from seglog_conformance.crash.workload import ANSWERED
 
+from proofs import crash_brokers
 from proofs.broker_histories import COMPACT, GROUP, OPENED, RETAINED, STOP, TOPICS, Recorded, record
-from proofs.crash_brokers import Journal, complaints, drawn, examine, facts_of, kind_of
+from proofs.crash_brokers import CODE, Journal, complaints, drawn, examine, facts_of, kind_of
 from proofs.kafka.oracle import TOOL_CHAIN
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Known(Recorded):
     """A history that is not on a disk."""
 
     def __init__(self) -> None:
-        self.flushes, self.truth = False, [LOOK]
+        self.flushes, self.truth, self.release = False, [LOOK], "4.4.0"
         self.history = History([Marker({**event, "is": ANSWERED}) for event in EVENTS])
 
 
@@ -134,6 +135,37 @@ def test_what_was_not_flushed_may_be_lost_from_the_end_and_leaves_no_hole() -> N
 def test_a_loss_has_the_kind_of_its_file(line: dict[str, Any], kind: str) -> None:
     text = json.dumps({"time": 1, "node": 2, "changes": [[0, "x", 2]], "size": 0, **line})
     assert kind_of(read_history([text]), 0) == kind
+
+
+def test_states_without_an_answer_come_after_findings_of_other_code_and_before_its_other_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"history": "4.4.0-1", "cut": len(EVENTS), "changes": [number]} for number in range(4)]
+    journal, history = Journal(tmp_path), Known()
+    journal.add(rows[0], {"code": CODE, "first": SEEN, "findings": {"hole": ""}})
+    journal.add(rows[1], {"wrong": {}, "findings": {}})
+    journal.add(rows[3], {"code": "other", "first": SEEN, "findings": {"hole": ""}})
+    asked = []
+
+    def answer(_self: object, row: dict[str, Any], _journal: Journal) -> dict[str, Any]:
+        asked.append(row["changes"])
+        return {"code": CODE, "first": SEEN, "findings": {}}
+
+    monkeypatch.setattr(crash_brokers.Examiner, "answer", answer)
+    examine(rows, {"4.4.0-1": history}, journal, float("inf"))
+    assert asked == [[3], [2], [1]]
+    assert facts_of([row | {"step": STOP, "kind": "x"} for row in rows], Journal(tmp_path), {"4.4.0-1": history})[
+        "byRelease"
+    ] == {"4.4.0": {"states": 4, "with findings": 1, "of other code": 0}}
+
+
+def test_what_a_start_showed_is_judged_by_the_rules_of_now() -> None:
+    row = {"history": "4.4.0-1", "cut": len(EVENTS)}
+    histories: dict[str, Recorded] = {"4.4.0-1": Known()}
+    assert not crash_brokers.wrong_with({"first": SEEN, "wrong": {"hole": "by a rule of then"}}, row, histories)
+    assert crash_brokers.wrong_with({"wrong": {"hole": "by a rule of then"}}, row, histories) == {
+        "hole": "by a rule of then"
+    }
 
 
 def test_a_whole_broker_lives_once_and_starts_on_a_state_of_its_disk(tmp_path: Path) -> None:

@@ -91,8 +91,7 @@ def _step(log: OpenLog, beside: dict[str, bytes], step: Json) -> Json:
 def _append(log: OpenLog, step: Json) -> Json:
     data = bytes.fromhex(step["records"])
     if step.get("as", "leader") == "leader":
-        epoch = max(log.newest_epoch, 0) if log.epoch is None else log.epoch
-        if step.get("leaderEpoch", epoch) != epoch:
+        if step.get("leaderEpoch", log.epoch) != log.epoch:
             log.lead(step["leaderEpoch"])
         done = log.append(data, step.get("origin", "client"))
     else:

@@ -174,6 +174,17 @@ def damaged_tail(root: Path) -> Path:
     return make(root, {"0.log": entry(0, 5) + flipped(entry(5, 5)), "10.log": entry(10, 5)})
 
 
+def with_a_broken_header(root: Path) -> Path:
+    return with_broken(root, slice(16, 17))
+
+
+def with_broken(root: Path, part: slice) -> Path:
+    """Make a log whose second entry has other bytes in a part of it, which hide where the third one begins."""
+    second = bytearray(entry(5, 5))
+    second[part] = b"\xaa" * len(second[part])
+    return make(root, {"0.log": entry(0, 5) + bytes(second) + entry(10, 5)})
+
+
 def torn(root: Path) -> Path:
     return make(root, {"0.log": entry(0, 5) + entry(5, 5)[:-9]})
 
@@ -294,6 +305,9 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     half_moved: Said("loss", "SEG-PDR-003", "a consumer", "may end before it", "salvage", FUTURE),
     set_aside: Said("loss", "SEG-PDR-003", "a consumer", "no broker serves this copy", "salvage", STRAY),
     damaged_tail: Said("loss", "SEG-BAT-003", "a consumer", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
+    with_a_broken_header: Said(
+        "loss", "SEG-BAT-004", "a consumer", "lost: 10 offsets, 5 to 14", "salvage", f"{0:020}.log"
+    ),
     short: Said("loss", "SEG-CKP-012", "a consumer", "4 offsets are missing, 5 to 8", "ls", f"{0:020}.log"),
     above_its_end: Said("loss", "SEG-RCV-007", "a consumer", "below its log start", "salvage", f"{0:020}.log"),
     with_an_index_past_the_end: Said(
@@ -313,6 +327,18 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     torn: Said("change", "SEG-RCV-033", "a starting broker", "no whole entry is among", "recover", f"{0:020}.log"),
 }
 """By the function that makes the directory; the order is that of the ranks."""
+
+
+@each_of("part", [slice(8, 12), slice(16, 17), slice(8, 21), slice(0, 61), slice(None)], ids=str)
+def test_what_damaged_headers_hide_is_lost_with_them(
+    part: slice, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = with_broken(tmp_path, part)
+    said_first = said(capsys, path, status=FINDINGS)[0]
+    assert said_first["kind"] == "loss"
+    assert "lost: 10 offsets, 5 to 14" in said_first["what"]
+    assert run(["recover", str(path)]) == FINDINGS
+    assert "is cut: 10 offsets, 5 to 14" in capsys.readouterr().out
 
 
 @each_of("made", SAID, ids=lambda made: made.__name__)

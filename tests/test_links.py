@@ -240,6 +240,8 @@ NAMED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a checkpoint is a directory": ("recovery-point-offset-checkpoint", Path.mkdir),
     "leader epochs are a dead link": ("orders-0/leader-epoch-checkpoint", BLOCKS["dangling"]),
     "meta.properties is far too large": ("meta.properties", lambda path: path.write_bytes(b"a=b\n" * 3 * 2**20)),
+    "a partition is a circle of links": ("segs-0", BLOCKS["circle"]),
+    "a log is a circle of links": (f"orders-0/{999:020}.log", BLOCKS["circle"]),
     "an index is a directory": ("orders-0/00000000000000000000.index", Path.mkdir),
 }
 """Entries of a log directory that are not what their names say."""
@@ -263,3 +265,14 @@ def test_every_command_says_what_is_not_what_its_name_says(
         status = run([*command.split(), str(root)])
         found[command] = status, entry in capsys.readouterr().err
     assert found == dict.fromkeys(found, (3, True))
+
+
+@each_of("command", [*OF_OWNERS, *OF_RECORDS, EXPORT])
+def test_a_circle_of_links_beside_the_logs_stops_no_command(command: str, directory: Path, tmp_path: Path) -> None:
+    words = [*command.split(), *[f"{tmp_path}/table"] * (command is EXPORT), str(directory.parent)]
+    before = run(words)
+    BLOCKS["circle"](directory / "notes")
+    BLOCKS["circle"](directory.parent / "notes")
+    assert (before, run(words)) == (0, 0)
+    (directory / "notes").unlink()
+    (directory.parent / "notes").unlink()

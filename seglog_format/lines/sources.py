@@ -149,14 +149,16 @@ def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]])
     is_skipping, is_outside = False, directory != root and not stays_inside(root, directory)
     for entry in found:
         path, name = Path(entry.path), prefix + entry.name
+        shown = path if entry.is_symlink() else entry  # an entry of a loop of links raises an error
         leads_out = is_outside or (entry.is_symlink() and not stays_inside(root, path))
-        if leads_out and not path.is_file() and (is_outside or not (entry.is_dir() and partition_name(entry.name))):
+        if leads_out and not path.is_file() and (is_outside or not (shown.is_dir() and partition_name(entry.name))):
             is_skipping = True
             continue
-        is_skipping |= entry.name in FIXED_NAMES if entry.is_dir() else partition_name(entry.name) is not None
-        if entry.is_dir() and os.access(path, os.R_OK | os.X_OK):
+        is_directory, is_file = shown.is_dir(), shown.is_file()
+        is_skipping |= entry.name in FIXED_NAMES if is_directory else partition_name(entry.name) is not None
+        if is_directory and os.access(path, os.R_OK | os.X_OK):
             yield from _below(root, path, f"{name}/", seen)
-        elif entry.is_dir() or entry.is_file():  # reading a directory as a file fails with a clear error
+        elif is_directory or is_file:  # reading a directory as a file fails with a clear error
             yield source_of(path, name, _size_of(entry))
         else:
             is_skipping = True

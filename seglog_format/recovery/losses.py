@@ -8,8 +8,10 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING
 
+from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.gaps import watch_over
 from seglog_format.log.listing import SegmentFiles, list_partition
+from seglog_format.log.search import EntrySearch
 from seglog_format.log.segment import LogSegment, starts_at, trusted_next_offset
 from seglog_format.model import MissingOffsets
 from seglog_format.recovery.entry_walk import recoverable_frames
@@ -223,14 +225,26 @@ def _offsets_in(files: SegmentFiles, reason: LossReason) -> Iterator[LostOffsets
 def _cut_offsets(files: SegmentFiles, cut: Cut, following: int) -> Iterator[MissingOffsets]:
     """Yield the offsets after a cut, up to the next segment; without whole entries there, an open range.
 
+    Entries count also if damage before them hides where they begin.
+
     An open range begins after the kept entries and has no offsets: how many were lost is not known.
     """
     with LogSegment(files) as segment:
-        runs = _runs(recoverable_frames(segment.source, start=cut.position), cut.next_offset)
+        runs = _runs(_frames_behind(segment, cut), cut.next_offset)
     end = max([run.next_offset for run in runs], default=cut.next_offset)
     if following > end:
         runs.append(MissingOffsets(end, following))
     yield from runs or [MissingOffsets(end, end)]
+
+
+def _frames_behind(segment: LogSegment, cut: Cut) -> Iterator[Frame]:
+    source, end = segment.source, cut.position
+    search = EntrySearch(source, OffsetRange(cut.next_offset, segment.allowed.last), source.path)
+    while end < source.size:
+        for frame in recoverable_frames(source, start=end):
+            yield frame
+            end = frame.end
+        end = next(search.candidates(end + 1), source.size)
 
 
 def _runs(frames: Iterable[Frame], start: int) -> list[MissingOffsets]:

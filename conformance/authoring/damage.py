@@ -135,22 +135,19 @@ def checksums() -> Family:
     )
     for codec, compress in COMPRESSORS.items():
         packed = Batch(base=10, codec=codec, compress=compress, recs=(Rec(value=b"abc" * 50), Rec())).encoded()
-        family.invalid(
-            f"compressed-{codec}",
-            "The checksum covers the compressed bytes: a reader finds the damage before it decompresses them.",
-            must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)),
-            "crc",
-            GOOD,
-            flipped(packed, len(packed) - 3),
-        )
-        family.invalid(
-            f"compressed-{codec}-whole-stream",
-            "The checksum is wrong and the compressed stream is valid: only the checksum shows the damage.",
-            must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)),
-            "crc",
-            GOOD,
-            with_field(packed, CRC, crc32c(packed[21:]) ^ 1 << 9, seal=False),
-        )
+        for name, reason, unit in (
+            (f"compressed-{codec}", "The checksum covers the compressed bytes: a reader finds the damage before it decompresses them.", flipped(packed, len(packed) - 3)),
+            (f"compressed-{codec}-whole-stream", "The checksum is wrong and the compressed stream is valid: only the checksum shows the damage.",
+             with_field(packed, CRC, crc32c(packed[21:]) ^ 1 << 9, seal=False)),
+        ):  # fmt: skip
+            family.invalid(
+                name,
+                reason,
+                must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)),
+                "crc",
+                GOOD,
+                unit,
+            )
     _control(family)
     _outside(family)
     _legacy(family)
@@ -214,24 +211,11 @@ def _legacy(family: Family) -> None:
                 flipped(whole, byte_position, 4),
                 more=last,
             )
-        family.invalid(
-            f"magic-{magic}-crc-32c",
-            "The message has a CRC-32C, as record batches have it: this is the wrong polynomial for messages.",
-            basis,
-            "crc",
-            good,
-            replaced(whole, 12, "I", crc32c(whole[16:])),
-            more=last,
-        )
-        family.invalid(
-            f"magic-{magic}-whole-entry",
-            "The checksum also covers offset and size, which is wrong.",
-            basis,
-            "crc",
-            good,
-            replaced(whole, 12, "I", crc32(whole[:12] + whole[16:])),
-            more=last,
-        )
+        for name, why, value in (
+            (f"magic-{magic}-crc-32c", "The message has a CRC-32C, as record batches have it: this is the wrong polynomial for messages.", crc32c(whole[16:])),
+            (f"magic-{magic}-whole-entry", "The checksum also covers offset and size, which is wrong.", crc32(whole[:12] + whole[16:])),
+        ):  # fmt: skip
+            family.invalid(name, why, basis, "crc", good, replaced(whole, 12, "I", value), more=last)
     family.invalid(
         "magic-1-flip-timestamp",
         "One bit of the timestamp was changed: the checksum covers it.",
@@ -530,22 +514,12 @@ def counts() -> Family:
             with_field(packed, COUNT, -1),
         )
     junk = Batch(base=10, stored=THREE.section() + b"\0" * 5, recs=THREE.recs).encoded()
-    family.invalid(
-        "bytes-behind-the-records",
-        "Five zero bytes follow the last record that the count includes.",
-        hostile,
-        "count",
-        GOOD,
-        junk,
-    )
-    family.invalid(
-        "bytes-only",
-        "The count says one record, but the only byte is a record length of 0.",
-        replace(hostile, req=("SEG-REC-003", *hostile.req)),
-        "count",
-        GOOD,
-        Batch(base=10, stored=b"\0", recs=(Rec(),)).encoded(),
-    )
+    for name, why, terms, unit in (
+        ("bytes-behind-the-records", "Five zero bytes follow the last record that the count includes.", hostile, junk),
+        ("bytes-only", "The count says one record, but the only byte is a record length of 0.", replace(hostile, req=("SEG-REC-003", *hostile.req)),
+         Batch(base=10, stored=b"\0", recs=(Rec(),)).encoded()),
+    ):  # fmt: skip
+        family.invalid(name, why, terms, "count", GOOD, unit)
     packed = Batch(
         base=10, codec="gzip", compress=gzip, stored=gzip(THREE.section() + bytes(9)), recs=THREE.recs
     ).encoded()
@@ -589,20 +563,11 @@ def tails() -> Family:
     )
     _cuts(family)
     for count in (1, 7, 11):
-        _tail(
-            family,
-            f"zeros-{count}",
-            "A few zero bytes at the end are too short for an entry's size; they end the log.",
-            bytes(count),
-            "zeros",
-        )
-        _tail(
-            family,
-            f"garbage-{count}",
-            "A few bytes at the end are too short for an entry's size; they end the log.",
-            b"\xa5" * count,
-            "garbage",
-        )
+        for name, why, its_rest, kind in (
+            (f"zeros-{count}", "A few zero bytes at the end are too short for an entry's size; they end the log.", bytes(count), "zeros"),
+            (f"garbage-{count}", "A few bytes at the end are too short for an entry's size; they end the log.", b"\xa5" * count, "garbage"),
+        ):  # fmt: skip
+            _tail(family, name, why, its_rest, kind)
     for count in (12, 16, 17, 18, 61, 100, 4096):
         _either_tail(
             family,
@@ -623,17 +588,11 @@ def tails() -> Family:
             "SEG-LOG-002",
         )
     damaged = must("SEG-LOG-003", needs=("magic:2",))
-    family.invalid(
-        "zeros-then-a-batch",
-        "Zeros with data after them are damage: a reader that ends there silently loses that data.",
-        damaged,
-        "length",
-        GOOD,
-        bytes(64),
-    )
-    family.invalid(
-        "garbage-then-a-batch", "Garbage with a valid batch after it.", damaged, "length", GOOD, b"\xa5" * 40
-    )
+    for name, why, unit in (
+        ("zeros-then-a-batch", "Zeros with data after them are damage: a reader that ends there silently loses that data.", bytes(64)),
+        ("garbage-then-a-batch", "Garbage with a valid batch after it.", b"\xa5" * 40),
+    ):  # fmt: skip
+        family.invalid(name, why, damaged, "length", GOOD, unit)
     family.invalid(
         "garbage-40", "Forty bytes that cannot be an entry.", damaged, "length", GOOD, b"\xa5" * 40, more=False
     )

@@ -216,43 +216,19 @@ def _duplicates(to: States) -> None:
         6,
     )
     to.repeats("again-first", "The batch repeats the last but one: it is a duplicate.", long, sent(0, 3), 2)
-    to.refuses(
-        "again-shorter",
-        "The batch has the first sequence of an earlier one, but ends before it: it is no duplicate.",
-        "SEG-APP-007",
-        long,
-        sent(3, 3),
-    )
-    to.refuses(
-        "again-longer",
-        "The batch has the first sequence of an earlier one, but ends after it: it is no duplicate.",
-        "SEG-APP-007",
-        long,
-        sent(3, 5),
-    )
-    to.refuses(
-        "again-older-epoch",
-        "The batch repeats one of an older producer epoch: the leader refuses it.",
-        "SEG-APP-009",
-        [*long, batch(7, 0, epoch=3)],
-        sent(3, 4),
-    )
+    for name, why, rule, old, count in (
+        ("again-shorter", "The batch has the first sequence of an earlier one, but ends before it: it is no duplicate.", "SEG-APP-007", long, 3),
+        ("again-longer", "The batch has the first sequence of an earlier one, but ends after it: it is no duplicate.", "SEG-APP-007", long, 5),
+        ("again-older-epoch", "The batch repeats one of an older producer epoch: the leader refuses it.", "SEG-APP-009", [*long, batch(7, 0, epoch=3)], 4),
+    ):  # fmt: skip
+        to.refuses(name, why, rule, old, sent(3, count))
     wrapped = [batch(0, LAST - 1, 4)]
-    to.repeats(
-        "again-wrapped",
-        "The batch repeats one that contains the greatest sequence and continues at 0.",
-        wrapped,
-        sent(LAST - 1, 4),
-        3,
-    )
     apart = [batch(0, 0), batch(1, 0, producer=8), batch(2, 1)]
-    to.repeats(
-        "again-of-another",
-        "The batch repeats one of its own producer; batches of other producers do not matter.",
-        apart,
-        sent(0, producer=8),
-        1,
-    )
+    for name, why, old, new, last in (
+        ("again-wrapped", "The batch repeats one that contains the greatest sequence and continues at 0.", wrapped, sent(LAST - 1, 4), 3),
+        ("again-of-another", "The batch repeats one of its own producer; batches of other producers do not matter.", apart, sent(0, producer=8), 1),
+    ):  # fmt: skip
+        to.repeats(name, why, old, new, last)
 
 
 def _transactions(to: States) -> None:
@@ -267,16 +243,11 @@ def _transactions(to: States) -> None:
         log,
         sent(1),
     )
-    to.takes(
-        "not-part-of-it-ended",
-        "After the end of a transaction, its producer may append without one.",
-        part,
-        [*log, marker("ABORT", 1)],
-        sent(1),
-    )
-    to.takes(
-        "other-producer", "Another producer may append outside of the open transaction.", part, log, sent(0, producer=8)
-    )
+    for case, reason, old, new in (
+        ("not-part-of-it-ended", "After the end of a transaction, its producer may append without one.", [*log, marker("ABORT", 1)], sent(1)),
+        ("other-producer", "Another producer may append outside of the open transaction.", log, sent(0, producer=8)),
+    ):  # fmt: skip
+        to.takes(case, reason, part, old, new)
     to.refuses(
         "older-epoch",
         "The batch has an older producer epoch: a newer instance has replaced the producer.",
@@ -391,102 +362,29 @@ def _epochs(family: Family) -> None:
         return [Batch(base=base + at, leader_epoch=epoch) for at, epoch in enumerate(epochs)]
 
     known = ((0, 0), (5, 10), (7, 20))
-    assigns("none", "The first batch of a log adds its leader epoch.", (), of(0), ((0, 30),))
-    assigns("same", "A batch of the latest known leader epoch adds nothing.", known, of(7), known)
-    assigns("next", "A batch of a later leader epoch adds that epoch.", known, of(8), (*known, (8, 30)))
-    assigns(
-        "several",
-        "Several batches of a leader epoch add it once, at the first of them.",
-        known,
-        of(7, 8, 8, 11),
-        (*known, (8, 31), (11, 33)),
-    )
-    assigns(
-        "between",
-        "A batch of an epoch between known ones removes the later epochs.",
-        known,
-        of(6),
-        ((0, 0), (5, 10), (6, 30)),
-    )
-    assigns(
-        "known-before",
-        "A batch of an earlier known epoch removes the later epochs and moves that one to its offset.",
-        known,
-        of(5),
-        ((0, 0), (5, 30)),
-    )
-    assigns(
-        "below-all",
-        "A batch of the first known epoch removes all and adds that one at its offset.",
-        known,
-        of(0),
-        ((0, 30),),
-    )
-    assigns(
-        "later-at-the-start",
-        "A batch removes known epochs that begin at its offset.",
-        known,
-        of(8, base=20),
-        ((0, 0), (5, 10), (8, 20)),
-    )
-    assigns(
-        "later-before-the-start",
-        "A batch removes known epochs that begin above its offset.",
-        known,
-        of(8, base=15),
-        ((0, 0), (5, 10), (8, 15)),
-    )
-    assigns(
-        "later-before-all",
-        "All known epochs begin above the offset of the batch: it removes them.",
-        ((3, 10), (4, 20)),
-        of(8, base=5),
-        ((8, 5),),
-    )
-    assigns(
-        "same-but-earlier",
-        "The batch has a known epoch, but a smaller offset than the known start: the epoch then begins there.",
-        known,
-        of(7, base=15),
-        ((0, 0), (5, 10), (7, 15)),
-    )
-    assigns(
-        "back-and-forth",
-        "The leader epoch of the second batch is smaller than that of the first.",
-        (),
-        of(4, 3, 4),
-        ((3, 31), (4, 32)),
-    )
-    assigns(
-        "minus-1",
-        "A batch without a leader epoch (-1) changes nothing; Kafka 4.4 refuses it.",
-        known,
-        of(-1),
-        known,
-        is_refusable=True,
-    )
-    assigns(
-        "minus-1-alone",
-        "A batch without a leader epoch (-1), in a log without epochs, adds none.",
-        (),
-        of(-1),
-        (),
-        is_refusable=True,
-    )
+    for name, why, given, units, found in (
+        ("none", "The first batch of a log adds its leader epoch.", (), of(0), ((0, 30),)),
+        ("same", "A batch of the latest known leader epoch adds nothing.", known, of(7), known),
+        ("next", "A batch of a later leader epoch adds that epoch.", known, of(8), (*known, (8, 30))),
+        ("several", "Several batches of a leader epoch add it once, at the first of them.", known, of(7, 8, 8, 11), (*known, (8, 31), (11, 33))),
+        ("between", "A batch of an epoch between known ones removes the later epochs.", known, of(6), ((0, 0), (5, 10), (6, 30))),
+        ("known-before", "A batch of an earlier known epoch removes the later epochs and moves that one to its offset.", known, of(5), ((0, 0), (5, 30))),
+        ("below-all", "A batch of the first known epoch removes all and adds that one at its offset.", known, of(0), ((0, 30),)),
+        ("later-at-the-start", "A batch removes known epochs that begin at its offset.", known, of(8, base=20), ((0, 0), (5, 10), (8, 20))),
+        ("later-before-the-start", "A batch removes known epochs that begin above its offset.", known, of(8, base=15), ((0, 0), (5, 10), (8, 15))),
+        ("later-before-all", "All known epochs begin above the offset of the batch: it removes them.", ((3, 10), (4, 20)), of(8, base=5), ((8, 5),)),
+        ("same-but-earlier", "The batch has a known epoch, but a smaller offset than the known start: the epoch then begins there.", known, of(7, base=15), ((0, 0), (5, 10), (7, 15))),
+        ("back-and-forth", "The leader epoch of the second batch is smaller than that of the first.", (), of(4, 3, 4), ((3, 31), (4, 32))),
+    ):  # fmt: skip
+        assigns(name, why, given, units, found)
+    for name, why, given, found in (
+        ("minus-1", "A batch without a leader epoch (-1) changes nothing; Kafka 4.4 refuses it.", known, known),
+        ("minus-1-alone", "A batch without a leader epoch (-1), in a log without epochs, adds none.", (), ()),
+    ):  # fmt: skip
+        assigns(name, why, given, of(-1), found, is_refusable=True)
     old = [Msg(offset=30, timestamp=1000)]
-    assigns(
-        "old-message",
-        "Messages of magic 0 and 1 have no leader epoch: all known epochs are removed.",
-        known,
-        old,
-        (),
-        forgotten,
-    )
-    assigns(
-        "old-message-alone",
-        "A message without a leader epoch, in a log without epochs, adds none.",
-        (),
-        old,
-        (),
-        forgotten,
-    )
+    for name, why, given in (
+        ("old-message", "Messages of magic 0 and 1 have no leader epoch: all known epochs are removed.", known),
+        ("old-message-alone", "A message without a leader epoch, in a log without epochs, adds none.", ()),
+    ):  # fmt: skip
+        assigns(name, why, given, old, (), forgotten)

@@ -229,29 +229,18 @@ def header_counts() -> Family:
             counted(number, (b"h", b"x")),
         )
     fewer = Bad(family, should("SEG-REC-001", flags=("HEADER_COUNT",)), "count")
-    fewer.add(
-        "count-0-of-one",
-        "The header count is 0, but the record has a header.",
-        counted(0, (b"h", b"x")),
-        compressed=True,
-    )
-    fewer.add(
-        "count-1-of-two",
-        "The header count is 1, but the record has two headers.",
-        counted(1, (b"h", b"x"), (b"i", b"y")),
-    )
+    for name, op, result, named in (
+        ("count-0-of-one", "The header count is 0, but the record has a header.", counted(0, (b"h", b"x")), {"compressed": True}),
+        ("count-1-of-two", "The header count is 1, but the record has two headers.", counted(1, (b"h", b"x"), (b"i", b"y")), {}),
+    ):  # fmt: skip
+        fewer.add(name, op, result, **named)
     missing = Bad(family, should("SEG-REC-006", flags=("HEADER_COUNT",)), "length")
     missing.add("no-count", "The record ends before its count of headers.", sized(PLAIN[:-1]), compressed=True)
-    missing.add(
-        "header-without-value",
-        "The record ends after the key of a header, without its value.",
-        sized(PLAIN[:-1] + varint(1) + sized(b"h")),
-    )
-    missing.add(
-        "header-without-key-bytes",
-        "The record ends inside the key of a header.",
-        sized(PLAIN[:-1] + varint(1) + varint(3) + b"h"),
-    )
+    for name, op, result in (
+        ("header-without-value", "The record ends after the key of a header, without its value.", sized(PLAIN[:-1] + varint(1) + sized(b"h"))),
+        ("header-without-key-bytes", "The record ends inside the key of a header.", sized(PLAIN[:-1] + varint(1) + varint(3) + b"h")),
+    ):  # fmt: skip
+        missing.add(name, op, result)
     return family
 
 
@@ -295,17 +284,11 @@ def varints() -> Family:
             )
         width = 10 if name == "timestamp-delta" else 5
         bad = Bad(family, should("SEG-REC-004", flags=("VARINT_END",)), "varint")
-        bad.add(
-            f"{name}-in-{width + 1}-bytes",
-            f"A varint of {width + 1} bytes is one byte too long.",
-            sized(body(varint(0, width + 1))),
-            compressed=name == "offset-delta",
-        )
-        bad.add(
-            f"{name}-without-end",
-            "A varint without an end: every byte says that another follows.",
-            sized(body(b"\xff" * 20)),
-        )
+        for case, op, result, named in (
+            (f"{name}-in-{width + 1}-bytes", f"A varint of {width + 1} bytes is one byte too long.", sized(body(varint(0, width + 1))), {"compressed": name == "offset-delta"}),
+            (f"{name}-without-end", "A varint without an end: every byte says that another follows.", sized(body(b"\xff" * 20)), {}),
+        ):  # fmt: skip
+            bad.add(case, op, result, **named)
     bad = Bad(family, should("SEG-REC-004", flags=("VARINT_END",)), "varint")
     bad.add(
         "length-in-6-bytes",
@@ -328,19 +311,12 @@ def varints() -> Family:
     )
     dropped = should("SEG-REC-004", flags=("OVERLONG",))
     high = Rec(key=b"k", value=b"v", raw=sized(fields["offset-delta"](b"\x80\x80\x80\x80\x70")))
-    family.valid(
-        "bits-beyond-32",
-        "The fifth byte of a varint has bits beyond 32; a reader drops them, as Java does.",
-        dropped,
-        Batch(recs=(high, Rec(key=b"z"))),
-    )
     top = Rec(key=b"k", value=b"v", raw=sized(fields["timestamp-delta"](b"\x80" * 9 + b"\x7e")))
-    family.valid(
-        "bits-beyond-64",
-        "The tenth byte of a varint has bits beyond 64; a reader drops them, as Java does.",
-        dropped,
-        Batch(recs=(top, Rec(key=b"z"))),
-    )
+    for name, why, unit in (
+        ("bits-beyond-32", "The fifth byte of a varint has bits beyond 32; a reader drops them, as Java does.", Batch(recs=(high, Rec(key=b"z")))),
+        ("bits-beyond-64", "The tenth byte of a varint has bits beyond 64; a reader drops them, as Java does.", Batch(recs=(top, Rec(key=b"z")))),
+    ):  # fmt: skip
+        family.valid(name, why, dropped, unit)
     widest = ((2**31 - 1, "greatest"), (-(2**31), "least"))
     for number, name in widest:
         rec = (
@@ -437,18 +413,11 @@ def offsets() -> Family:
         Batch(base=10, recs=(Rec(delta=-2), Rec(delta=1)), last_delta=1),
     )
     order = should("SEG-REC-013", "SEG-REC-012", flags=("BACKWARDS",))
-    family.backwards(
-        "deltas-go-back",
-        "The records of a batch are out of order: a reader delivers them in stored order.",
-        order,
-        Batch(base=10, recs=(Rec(delta=2), Rec(delta=0), Rec(delta=1)), last_delta=2),
-    )
-    family.backwards(
-        "delta-twice",
-        "Two records of a batch have the same offset: a reader delivers both.",
-        order,
-        Batch(base=10, recs=(Rec(delta=0), Rec(delta=0, value=b"w")), last_delta=1),
-    )
+    for name, why, recs, last_delta in (
+        ("deltas-go-back", "The records of a batch are out of order: a reader delivers them in stored order.", (Rec(delta=2), Rec(delta=0), Rec(delta=1)), 2),
+        ("delta-twice", "Two records of a batch have the same offset: a reader delivers both.", (Rec(delta=0), Rec(delta=0, value=b"w")), 1),
+    ):  # fmt: skip
+        family.backwards(name, why, order, Batch(base=10, recs=recs, last_delta=last_delta))
     for name, deltas, base in (("record-below-0", (-11,), 10), ("record-above-2-63", (2,), INT64_MAX - 1)):
         batch = Batch(base=base, recs=tuple(Rec(delta=delta) for delta in deltas), last_delta=0)
         family.invalid(

@@ -244,28 +244,17 @@ def _many(add: Scale) -> None:
 def _runs(add: Scale) -> None:
     basis = must("SEG-BAT-018", "SEG-BAT-016", flags=("RUN",), needs=("magic:2",))
     good = Repeated((Batch(),), 3)
-    add.valid(
-        "5000-empty-batches",
-        "A run of 5,000 empty batches, as the cleaner leaves them.",
-        basis,
-        Repeated((empty(0, 4),), 5000),
-        good,
-    )
     ended = replace(basis, req=("SEG-CTL-009",))
     ends = Repeated((replace(marker("COMMIT", 0), base=0),), 5000)
-    add.valid(
-        "5000-markers", "A run of 5,000 end markers of transactions without records in this log.", ended, ends, good
-    )
     pairs = Repeated((data(0, b"a", b"b"), marker("COMMIT", 2)), 3000)
-    add.valid("3000-transactions", "Three thousand transactions, each of two records and a marker.", ended, pairs, good)
     between = Repeated((Batch(), empty(1, 3), marker("ABORT", 5)), 2000)
-    add.valid(
-        "2000-of-each-in-turn",
-        "Batches with records, empty batches and markers alternate, 2,000 of each.",
-        ended,
-        between,
-        good,
-    )
+    for name, why, terms, unit in (
+        ("5000-empty-batches", "A run of 5,000 empty batches, as the cleaner leaves them.", basis, Repeated((empty(0, 4),), 5000)),
+        ("5000-markers", "A run of 5,000 end markers of transactions without records in this log.", ended, ends),
+        ("3000-transactions", "Three thousand transactions, each of two records and a marker.", ended, pairs),
+        ("2000-of-each-in-turn", "Batches with records, empty batches and markers alternate, 2,000 of each.", ended, between),
+    ):  # fmt: skip
+        add.valid(name, why, terms, unit, good)
     whole = Batch().encoded()
     bad = with_field(whole, CRC, int.from_bytes(whole[CRC[0] : CRC[0] + 4], "big") ^ 1, seal=False)
     damaged = Repeated((Batch(),), 1, (bad,))

@@ -127,20 +127,11 @@ def _fenced(to: States) -> None:
         sent(1),
         **coordinator,
     )
-    to.refuses(
-        "older-epoch-by-a-commit",
-        "The batch has an older producer epoch than an end marker behind its last batch.",
-        epoch,
-        [opened(0), marker("COMMIT", 1, producer_epoch=3)],
-        sent(1),
-    )
-    to.refuses(
-        "not-part-of-the-second",
-        "A second transaction is open: all batches of its producer have to be part of it.",
-        "SEG-APP-023",
-        [opened(0), marker("COMMIT", 1), opened(2, sequence=1)],
-        sent(2),
-    )
+    for name, reason, rule, log, new in (
+        ("older-epoch-by-a-commit", "The batch has an older producer epoch than an end marker behind its last batch.", epoch, [opened(0), marker("COMMIT", 1, producer_epoch=3)], sent(1)),
+        ("not-part-of-the-second", "A second transaction is open: all batches of its producer have to be part of it.", "SEG-APP-023", [opened(0), marker("COMMIT", 1), opened(2, sequence=1)], sent(2)),
+    ):  # fmt: skip
+        to.refuses(name, reason, rule, log, new)
 
 
 def _epochs(family: Family) -> None:

@@ -54,17 +54,12 @@ def whole(family: Family) -> None:
     second = row(3, base=15)
     both, files = [*ROW, *second], {name_of(0): bytes_of(ROW), name_of(15): bytes_of(second)}
     plain = must("SEG-LKP-007")
-    reads(
-        "log",
-        "A read of the whole log continues from segment to segment to the end.",
-        plain,
-        files,
-        both,
-        range(24),
-        24,
-    )
-    reads("nothing", "A log without records.", plain, {name_of(40): b""}, [], (), 40)
-    reads("empty-batch-last", "An empty batch at the end moves the log end offset.", must("SEG-BAT-018"), {name_of(0): bytes_of([*ROW, empty(15, 4)])}, ROW, range(15), 20)  # fmt: skip
+    for name, why, terms, given, units, offsets, end in (
+        ("log", "A read of the whole log continues from segment to segment to the end.", plain, files, both, range(24), 24),
+        ("nothing", "A log without records.", plain, {name_of(40): b""}, [], (), 40),
+        ("empty-batch-last", "An empty batch at the end moves the log end offset.", must("SEG-BAT-018"), {name_of(0): bytes_of([*ROW, empty(15, 4)])}, ROW, range(15), 20),
+    ):  # fmt: skip
+        reads(name, why, terms, given, units, offsets, end)
     hidden = must("SEG-LKP-010", needs=("logStartOffset",))
     for start in (5, 15, 17, 23):
         options = {"options": {"logStartOffset": str(start)}}
@@ -256,34 +251,13 @@ def listed(family: Family) -> None:
     later = [*row(3, base=15)]
     late = (4, 12, 20, 21)
     both = {**files, name_of(15): bytes_of(later), name_of(15, ".txnindex"): aborted(*late)}
-    meets(
-        "goes-on",
-        "The index of the first segment does not complete the search: it continues in the next one.",
-        both,
-        8,
-        14,
-        (three, late),
-        complete=True,
-    )
-    meets(
-        "second-segment",
-        "The search begins in the segment that contains the start of the range.",
-        both,
-        15,
-        17,
-        (late,),
-        complete=True,
-    )
-    meets(
-        "beyond-the-second",
-        "No index entry shows that there are no more aborted transactions: the search is not complete.",
-        both,
-        16,
-        24,
-        (late,),
-        complete=False,
-    )
-    meets("no-index", "A segment without an index of aborted transactions has none.", {name_of(0): bytes_of(ROW)}, 0, 15, (), complete=False)  # fmt: skip
+    for name, reason, given, start, end, found, complete in (
+        ("goes-on", "The index of the first segment does not complete the search: it continues in the next one.", both, 8, 14, (three, late), True),
+        ("second-segment", "The search begins in the segment that contains the start of the range.", both, 15, 17, (late,), True),
+        ("beyond-the-second", "No index entry shows that there are no more aborted transactions: the search is not complete.", both, 16, 24, (late,), False),
+        ("no-index", "A segment without an index of aborted transactions has none.", {name_of(0): bytes_of(ROW)}, 0, 15, (), False),
+    ):  # fmt: skip
+        meets(name, reason, given, start, end, found, complete=complete)
     _newest(family)
 
 

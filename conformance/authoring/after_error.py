@@ -63,16 +63,10 @@ def _checksums(family: Family) -> None:
     for codec, compress in COMPRESSORS.items():
         packed = replace(SECOND, codec=codec, compress=compress)
         basis = replace(SUMS, needs=(*SUMS.needs, f"codec:{codec}"))
-        family.invalid(
-            f"{codec}-batch",
-            "The checksum of a compressed batch is wrong: after the error, the consumer's position is before the "
-            "batch.",
-            basis,
-            "crc",
-            LEAD,
-            with_bad_sum(packed),
-            after=at,
+        reason = (
+            "The checksum of a compressed batch is wrong: after the error, the consumer's position is before the batch."
         )
+        family.invalid(f"{codec}-batch", reason, basis, "crc", LEAD, with_bad_sum(packed), after=at)
 
 
 def _contents(family: Family) -> None:

@@ -86,12 +86,8 @@ def appends() -> Family:
     takes("plain", "A leader takes a usual batch of a producer.", single, plain.encoded())
     takes("one-record", "A leader takes a batch of one record.", single, sent(Rec()).encoded())
     for codec, compress in COMPRESSORS.items():
-        takes(
-            f"codec-{codec}",
-            "A leader takes a batch that the producer compressed.",
-            single,
-            replace(plain, codec=codec, compress=compress).encoded(),
-        )
+        why = "A leader takes a batch that the producer compressed."
+        takes(f"codec-{codec}", why, single, replace(plain, codec=codec, compress=compress).encoded())
     for name, why, basis, content in (
         ("idempotent", "A leader takes a batch with producer id, epoch and sequence.", single, replace(plain, producer_id=9, producer_epoch=0, base_sequence=0).encoded()),
         ("transactional", "A leader takes a batch of a transaction.", single, replace(plain, attributes=TRANSACTIONAL, producer_id=9, producer_epoch=0, base_sequence=5).encoded()),
@@ -137,12 +133,8 @@ def appends() -> Family:
         refuses(name, why, basis, content)
     may_refuse("nothing", "The append contains no bytes.", "SEG-APP-005", b"")
     may_refuse("only-a-part", "The append contains only part of a batch.", "SEG-APP-005", plain.encoded()[:-1])
-    takes(
-        "part-behind",
-        "A leader does not write the bytes after the last whole batch.",
-        must("SEG-APP-005", flags=("APPEND_POLICY",)),
-        plain.encoded() + b"\0\0\0",
-    )
+    why = "A leader does not write the bytes after the last whole batch."
+    takes("part-behind", why, must("SEG-APP-005", flags=("APPEND_POLICY",)), plain.encoded() + b"\0\0\0")
     for name, why, rule, content in (
         ("unknown-codec", "A leader refuses a codec that does not exist.", "SEG-COD-001", replace(plain, attributes=5).encoded()),
         ("bad-gzip", "A leader refuses data that cannot be decompressed.", "SEG-COD-002", replace(plain, codec="gzip", stored=b"no gzip at all").encoded()),
@@ -197,13 +189,8 @@ def _sizes(takes: object, refuses: object, plain: Batch) -> None:
     assert callable(refuses)
     basis = must("SEG-APP-006", flags=("APPEND_POLICY",))
     size = len(plain.encoded())
-    takes(
-        "max-message-bytes",
-        "The batch, including offset and length, is exactly as large as `max.message.bytes` allows.",
-        basis,
-        plain.encoded(),
-        max_message_bytes=str(size),
-    )
+    why = "The batch, including offset and length, is exactly as large as `max.message.bytes` allows."
+    takes("max-message-bytes", why, basis, plain.encoded(), max_message_bytes=str(size))
     for name, why, max_message_bytes in (
         ("max-message-bytes-one-less", "The batch is one byte larger than `max.message.bytes` allows.", str(size - 1)),
         ("max-message-bytes-0", "With `max.message.bytes=0`, a leader refuses every batch.", "0"),
@@ -215,32 +202,17 @@ def _keys(takes: object, refuses: object) -> None:
     assert callable(takes)
     assert callable(refuses)
     keys = must("SEG-APP-012", flags=("APPEND_POLICY",))
-    refuses(
-        "compacted-null-key",
-        "A compacted topic refuses a record without a key.",
-        keys,
-        sent(Rec(), Rec(key=None)).encoded(),
-        cleanup_policy="compact",
-    )
+    why = "A compacted topic refuses a record without a key."
+    refuses("compacted-null-key", why, keys, sent(Rec(), Rec(key=None)).encoded(), cleanup_policy="compact")
     for name, why, content, cleanup_policy in (
         ("compacted-empty-key", "A compacted topic takes a record with an empty key.", sent(Rec(key=b"")).encoded(), "compact"),
         ("null-key", "A topic that is not compacted takes a record without a key.", sent(Rec(key=None)).encoded(), "delete"),
     ):  # fmt: skip
         takes(name, why, keys, content, cleanup_policy=cleanup_policy)
-    refuses(
-        "compacted-and-deleted-null-key",
-        "A topic with both cleanup policies also refuses a record without a key.",
-        keys,
-        sent(Rec(key=None)).encoded(),
-        cleanup_policy="compact,delete",
-    )
-    takes(
-        "compacted-tombstone",
-        "A compacted topic takes a tombstone: a key and a null value.",
-        keys,
-        sent(Rec(value=None)).encoded(),
-        cleanup_policy="compact",
-    )
+    why = "A topic with both cleanup policies also refuses a record without a key."
+    refuses("compacted-and-deleted-null-key", why, keys, sent(Rec(key=None)).encoded(), cleanup_policy="compact,delete")
+    why = "A compacted topic takes a tombstone: a key and a null value."
+    takes("compacted-tombstone", why, keys, sent(Rec(value=None)).encoded(), cleanup_policy="compact")
 
 
 def _clocks(takes: object, refuses: object) -> None:
@@ -255,36 +227,15 @@ def _clocks(takes: object, refuses: object) -> None:
     takes(
         "time-ahead", "The timestamp is exactly as far ahead of the clock as allowed.", basis, at(NOW + HOUR), **limits
     )
-    refuses(
-        "time-too-far-ahead",
-        "The timestamp is a millisecond further from the clock than allowed.",
-        basis,
-        at(NOW + HOUR + 1),
-        **limits,
-    )
-    takes(
-        "time-behind",
-        "The timestamp is exactly as far behind the clock as allowed.",
-        basis,
-        at(NOW - 2 * HOUR),
-        **limits,
-    )
-    refuses(
-        "time-too-far-behind",
-        "The timestamp is a millisecond further from the clock than allowed.",
-        basis,
-        at(NOW - 2 * HOUR - 1),
-        **limits,
-    )
+    reason = "The timestamp is a millisecond further from the clock than allowed."
+    refuses("time-too-far-ahead", reason, basis, at(NOW + HOUR + 1), **limits)
+    reason = "The timestamp is exactly as far behind the clock as allowed."
+    takes("time-behind", reason, basis, at(NOW - 2 * HOUR), **limits)
+    reason = "The timestamp is a millisecond further from the clock than allowed."
+    refuses("time-too-far-behind", reason, basis, at(NOW - 2 * HOUR - 1), **limits)
     takes("no-time", "A record without a timestamp is never too far from the clock.", basis, at(-1), **limits)
-    takes(
-        "stamped-topic",
-        "With LogAppendTime, the producer's timestamp may be any.",
-        basis,
-        at(NOW + 99 * HOUR),
-        message_timestamp_type="LogAppendTime",
-        **limits,
-    )
+    reason = "With LogAppendTime, the producer's timestamp may be any."
+    takes("stamped-topic", reason, basis, at(NOW + 99 * HOUR), message_timestamp_type="LogAppendTime", **limits)
     default = must("SEG-APP-024", since="4.0", flags=("CLOCKS",))
     for codec, compress in {"none": None, **COMPRESSORS}.items():
         for name, at in (("first", 0), ("second", 1), ("middle", 2), ("last", 4)):

@@ -97,23 +97,11 @@ def bad_data() -> Family:
             ("ones", b"\xff" * 40),
             ("text", b"This is no compressed data at all, is it?"),
         ):
-            refused(
-                family,
-                f"{codec}-{name}",
-                "The attributes name a codec, but the bytes are not compressed data.",
-                start,
-                codec,
-                lambda _, junk=junk: junk,
-            )
+            why = "The attributes name a codec, but the bytes are not compressed data."
+            refused(family, f"{codec}-{name}", why, start, codec, lambda _, junk=junk: junk)
         other = COMPRESSORS["gzip" if codec != "gzip" else "zstd"]
-        refused(
-            family,
-            f"{codec}-of-another-codec",
-            "The data was compressed by another codec than the attributes name.",
-            start,
-            codec,
-            lambda data, other=other: other(data),
-        )
+        why = "The data was compressed by another codec than the attributes name."
+        refused(family, f"{codec}-of-another-codec", why, start, codec, lambda data, other=other: other(data))
         family.invalid(
             f"{codec}-as-none",
             "The data is compressed, but the attributes name no codec.",
@@ -185,14 +173,8 @@ def _bad_snappy(family: Family, basis: Basis) -> None:
         "block-of-no-bytes": lambda data: XERIAL + bytes(4) + xerial(data, header=b""),
     }
     for name, compress in rows.items():
-        refused(
-            family,
-            f"snappy-{name}",
-            "A size or copy in the snappy block is impossible; a reader must not allocate memory for such a size.",
-            basis,
-            "snappy",
-            compress,
-        )
+        why = "A size or copy in the snappy block is impossible; a reader must not allocate memory for such a size."
+        refused(family, f"snappy-{name}", why, basis, "snappy", compress)
     for why, terms, offset, value in (
         ("snappy-header-only", "A xerial header without a block decompresses to no bytes, but the batch counts records.", replace(basis, req=("SEG-BAT-008", "SEG-COD-003")), lambda _: XERIAL),
         ("snappy-header-cut", "The data ends inside the xerial header.", basis, lambda _: XERIAL[:12]),

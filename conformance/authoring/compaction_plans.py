@@ -123,15 +123,8 @@ def _time(plan: Callable[..., None]) -> None:
             config={ratio: "0.9", "max.compaction.lag.ms": "99990"},
             listing=[segment(0), segment(10), segment(20, firstTimestamp=time), segment(30)],
         )
-    plan(
-        "due-nothing",
-        "No part of the log is dirty: compaction is not due, however old the records are.",
-        due,
-        [],
-        due=False,
-        cleanerOffset="30",
-        config={"max.compaction.lag.ms": "1"},
-    )
+    why = "No part of the log is dirty: compaction is not due, however old the records are."
+    plan("due-nothing", why, due, [], due=False, cleanerOffset="30", config={"max.compaction.lag.ms": "1"})
 
 
 def _groups(plan: Callable[..., None]) -> None:

@@ -163,12 +163,8 @@ def gzips() -> Family:
     ):  # fmt: skip
         family.valid(name, why, basis, unit)
     for name, junk in (("one-byte", b"j"), ("zeros", bytes(16)), ("text", b"junk behind the last member")):
-        family.valid(
-            f"junk-{name}",
-            "A decoder ignores bytes after the last gzip member that do not begin another member.",
-            may("SEG-COD-018"),
-            packed("gzip", lambda data, junk=junk: gzip(data) + junk),
-        )
+        why = "A decoder ignores bytes after the last gzip member that do not begin another member."
+        family.valid(f"junk-{name}", why, may("SEG-COD-018"), packed("gzip", lambda data, junk=junk: gzip(data) + junk))
     return family
 
 
@@ -229,12 +225,8 @@ def xerials() -> Family:
         ),
     )
     for size in (1, 7, 8, 25):
-        family.valid(
-            f"blocks-of-{size}",
-            "Many small blocks; records and their lengths continue from one block to the next.",
-            basis,
-            packed("snappy", lambda data, size=size: xerial(data, size)),
-        )
+        why = "Many small blocks; records and their lengths continue from one block to the next."
+        family.valid(f"blocks-of-{size}", why, basis, packed("snappy", lambda data, size=size: xerial(data, size)))
     for size in (1024, 32768, 65536, 200_000):
         family.valid(
             f"blocks-of-{size}-long",
@@ -248,14 +240,8 @@ def xerials() -> Family:
     ):  # fmt: skip
         family.valid(name, why, basis, unit)
     for name, rest in (("5", b"\0\0\0\5"), ("greatest", b"\x7f\xff\xff\xff"), ("minus-1", b"\xff" * 4)):
-        refused(
-            family,
-            f"length-{name}-and-nothing",
-            "The stream ends with the length of a block, and the block is missing.",
-            basis,
-            "snappy",
-            lambda data, rest=rest: xerial(data) + rest,
-        )
+        why = "The stream ends with the length of a block, and the block is missing."
+        refused(family, f"length-{name}-and-nothing", why, basis, "snappy", lambda data, rest=rest: xerial(data) + rest)
     again = should("SEG-COD-005", flags=("XERIAL",))
     for name, why, compress in (
         ("header-again", "A second xerial stream follows the first: a header is in the place of a block length.", lambda data: b"".join(map(xerial, halves(data)))),
@@ -360,12 +346,8 @@ def bare_snappy() -> Family:
     ):  # fmt: skip
         family.valid(name, why, basis, unit)
     for count, name in ((3, "three"), (4, "four")):
-        family.valid(
-            f"literal-of-{name}-length-bytes",
-            f"A literal whose length takes {name} bytes, as one of a large block does.",
-            basis,
-            packed("snappy", partial(_long_literal, count)),
-        )
+        why = f"A literal whose length takes {name} bytes, as one of a large block does."
+        family.valid(f"literal-of-{name}-length-bytes", why, basis, packed("snappy", partial(_long_literal, count)))
     for name, why, unit in (
         ("copy-of-four-distance-bytes", "A copy whose distance takes four bytes, as one across a large block does.",
          packed("snappy", far_copy, (Rec(value=bytes(range(32))), Rec(value=bytes(range(32)))))),
@@ -611,14 +593,8 @@ def lz4_headers() -> Family:
         ("broken-variant", lz4_frame_v0),
         ("zero", lambda data: lz4_header()[:6] + b"\0" + lz4_frame(data)[7:]),
     ):
-        refused(
-            family,
-            f"magic-2-{name}",
-            "A wrong header checksum in a record batch.",
-            must("SEG-COD-007", flags=("LZ4_HC",)),
-            "lz4",
-            compress,
-        )
+        why = "A wrong header checksum in a record batch."
+        refused(family, f"magic-2-{name}", why, must("SEG-COD-007", flags=("LZ4_HC",)), "lz4", compress)
     refused(
         family,
         "magic-2-with-content-size",
@@ -711,15 +687,8 @@ def zstds() -> Family:
 
 
 def _zstd_damage(family: Family, basis: Basis) -> None:
-    refused(
-        family,
-        "wrong-checksum",
-        "The content checksum of the frame is wrong.",
-        basis,
-        "zstd",
-        lambda data: zstd(data, checksum=True)[:-1] + b"\x99",
-        LONG,
-    )
+    why = "The content checksum of the frame is wrong."
+    refused(family, "wrong-checksum", why, basis, "zstd", lambda data: zstd(data, checksum=True)[:-1] + b"\x99", LONG)
     for name, why, terms, compress in (
         ("wrong-content-size", "The frame contains less data than its content size says.", basis, lambda data: ZSTD_MAGIC + b"\x20" + bytes([len(data) + 1]) + zstd_block(data)),
         ("no-last-block", "No block is marked as the last.", basis, lambda data: ZSTD_MAGIC + b"\0\x58" + zstd_block(data, last=False)),
@@ -747,14 +716,8 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
         ("size", "502a4d18ff"),
     ):
         bad = bytes.fromhex(start) + (b"" if name == "size" else b"skip")
-        refused(
-            family,
-            f"skippable-cut-in-its-{name}",
-            "The data ends inside a skippable frame; a strict decoder refuses that.",
-            strict,
-            "zstd",
-            lambda data, bad=bad: zstd(data) + bad,
-        )
+        why = "The data ends inside a skippable frame; a strict decoder refuses that."
+        refused(family, f"skippable-cut-in-its-{name}", why, strict, "zstd", lambda data, bad=bad: zstd(data) + bad)
     refused(
         family,
         "content-size-beyond-the-limit",
@@ -788,12 +751,8 @@ def mixed() -> Family:
 
     for order in ((0, 1, 2), (2, 1, 0), (0, 2, 1), (1, 2, 1, 2), (2, 0, 2, 0)):
         log = [entry(magic, 10 * at) for at, magic in enumerate(order)]
-        family.valid(
-            "magic-" + "-".join(map(str, order)),
-            "The magic changes inside a log: a reader has to read each entry by its own magic.",
-            basis,
-            *log,
-        )
+        why = "The magic changes inside a log: a reader has to read each entry by its own magic."
+        family.valid("magic-" + "-".join(map(str, order)), why, basis, *log)
     inner = (Msg(offset=0), Msg(offset=1))
     wrapper = Wrapper(offset=3, inner=inner, offsets=(2, 3), compress=gzip)
     old = Wrapper(magic=0, inner=(Msg(magic=0, offset=0), Msg(magic=0, offset=1)), compress=gzip)

@@ -279,12 +279,8 @@ def control_records() -> Family:
             for kind in ("LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS")
         ),
     )
-    family.valid(
-        "three-in-a-batch",
-        "KRaft writes several control records in one batch.",
-        must("SEG-CTL-009", "SEG-CTL-006", needs=needs, since="3.8"),
-        several,
-    )
+    why = "KRaft writes several control records in one batch."
+    family.valid("three-in-a-batch", why, must("SEG-CTL-009", "SEG-CTL-006", needs=needs, since="3.8"), several)
     _unusual_keys(family)
     _unusual_values(family)
     compressed = replace(marker("COMMIT", 5), codec="gzip", compress=gzip)
@@ -456,12 +452,8 @@ def record_attributes() -> Family:
     )
     basis = may("SEG-REC-003", flags=("RECORD_ATTRIBUTES",))
     for bits in (0x01, 0x04, 0x08, 0x20, 0x7F, 0x80, 0xFF):
-        family.valid(
-            f"bits-{bits:02x}",
-            "A reader ignores the attributes byte of a record and delivers the record unchanged.",
-            basis,
-            Batch(recs=(Rec(attributes=bits), Rec(key=b"z"))),
-        )
+        why = "A reader ignores the attributes byte of a record and delivers the record unchanged."
+        family.valid(f"bits-{bits:02x}", why, basis, Batch(recs=(Rec(attributes=bits), Rec(key=b"z"))))
     family.valid(
         "in-a-compressed-batch",
         "A reader also ignores the attributes byte of a record in compressed data.",

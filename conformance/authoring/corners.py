@@ -213,23 +213,11 @@ def _appends(family: Family) -> None:
     )
     clock = must("SEG-APP-024", since="4.0", flags=("CLOCKS",))
     for name, result, late in (("at-the-default", "valid", HOUR), ("past-the-default", "invalid", HOUR + 1)):
-        ask_leader(
-            family,
-            f"after-{name}",
-            result,
-            "Without a setting, a timestamp may be one hour after the clock of the leader, and no more.",
-            clock,
-            replace(good, base_timestamp=NOW + late).encoded(),
-        )
+        why = "Without a setting, a timestamp may be one hour after the clock of the leader, and no more."
+        ask_leader(family, f"after-{name}", result, why, clock, replace(good, base_timestamp=NOW + late).encoded())
     seen = [replace(data(0, b"t"), recs=(Rec(key=b"one", value=b"t"),))]
-    States(family).takes(
-        "coordinator-again",
-        "A coordinator writes sequence 0 each time: the second batch is no duplicate of the first.",
-        "SEG-APP-007",
-        seen,
-        data(0, b"u"),
-        origin="coordinator",
-    )
+    why = "A coordinator writes sequence 0 each time: the second batch is no duplicate of the first."
+    States(family).takes("coordinator-again", why, "SEG-APP-007", seen, data(0, b"u"), origin="coordinator")
 
 
 def _retention(family: Family) -> None:

@@ -74,20 +74,11 @@ def encodings() -> Family:
     layout = must("SEG-BAT-001", "SEG-BAT-003")
     r1, r2, r3 = Rec(key=None, value=b"a"), Rec(key=b"k", value=None, time=5), Rec(key=b"k", value=b"vv", time=3)
     three = Batch(base=10, leader_epoch=-1, recs=(r1, r2, r3))
-    encode(
-        "three-records",
-        "Every byte of an uncompressed batch is fixed.",
-        must("SEG-BAT-001", "SEG-BAT-003", source="vector V-06"),
-        three,
-    )
+    why = "Every byte of an uncompressed batch is fixed."
+    encode("three-records", why, must("SEG-BAT-001", "SEG-BAT-003", source="vector V-06"), three)
     stamped = replace(three, attributes=LOG_APPEND_TIME, max_timestamp=7777)
-    encode(
-        "log-append-time",
-        "LogAppendTime: every record has the maximum timestamp of the batch.",
-        must("SEG-BAT-011", flags=("MAX_TIMESTAMP",)),
-        stamped,
-        exact=False,
-    )
+    why = "LogAppendTime: every record has the maximum timestamp of the batch."
+    encode("log-append-time", why, must("SEG-BAT-011", flags=("MAX_TIMESTAMP",)), stamped, exact=False)
     late = Batch(leader_epoch=-1, base_timestamp=1900, recs=(Rec(), Rec(time=-900), Rec(time=-860)))
     for name, why, basis, batches in (
         ("maximum-is-not-the-last", "The maximum timestamp is that of the first record.", should("SEG-BAT-015", flags=("MAX_TIMESTAMP",)), late),

@@ -121,23 +121,11 @@ def _file_names(names: Parsing) -> None:
 
     digits = must("SEG-PDR-005", flags=("NAME_DIGITS",), since="0.8")
     for kind in (".log", ".index", ".timeindex", ".txnindex", ".snapshot"):
-        names.good(
-            f"kind{kind}",
-            "The files of a segment have the same base offset in their names, and different suffixes.",
-            digits,
-            None,
-            of(kind, 368769),
-            file_name=f"{368769:020}{kind}",
-        )
+        why = "The files of a segment have the same base offset in their names, and different suffixes."
+        names.good(f"kind{kind}", why, digits, None, of(kind, 368769), file_name=f"{368769:020}{kind}")
     for name, base in (("zero", 0), ("above-32-bits", 2**32 + 1), ("above-2-53", 2**53 + 1), ("greatest", INT64_MAX)):
-        names.good(
-            f"offset-{name}",
-            "The number in a file name is an offset of 64 bits.",
-            digits,
-            None,
-            of(".log", base),
-            file_name=f"{base:020}.log",
-        )
+        why = "The number in a file name is an offset of 64 bits."
+        names.good(f"offset-{name}", why, digits, None, of(".log", base), file_name=f"{base:020}.log")
     for suffix in (".deleted", ".cleaned", ".swap"):
         names.good(
             f"suffix{suffix}",
@@ -149,31 +137,14 @@ def _file_names(names: Parsing) -> None:
         )
     loose = should("SEG-PDR-018", flags=("NAME_DIGITS",))
     for text in ("0.log", "77.log", "000000000000000000000007.log", "0000000000368769.log"):
-        names.good(
-            f"digits-{len(text) - 4}",
-            "A file name with another number of digits than twenty is unusual, but can be read.",
-            loose,
-            None,
-            of(".log", int(text[:-4])),
-            file_name=text,
-        )
-    names.good(
-        "arabic-digits",
-        "A broker with another locale wrote digits of another script.",
-        loose,
-        None,
-        of(".log", 12),
-        file_name="\u0660" * 18 + "\u0661\u0662.log",
-    )
+        why = "A file name with another number of digits than twenty is unusual, but can be read."
+        names.good(f"digits-{len(text) - 4}", why, loose, None, of(".log", int(text[:-4])), file_name=text)
+    why = "A broker with another locale wrote digits of another script."
+    names.good("arabic-digits", why, loose, None, of(".log", 12), file_name="\u0660" * 18 + "\u0661\u0662.log")
     far = must("SEG-PDR-007", flags=("NAME_DIGITS",), since="0.8")
     for text in ("09223372036854775808.log", "99999999999999999999.index", "18446744073709551616.log"):
-        names.bad(
-            f"too-large-{text[:20]}",
-            "The number in the file name is too large for an offset.",
-            far,
-            None,
-            file_name=text,
-        )
+        why = "The number in the file name is too large for an offset."
+        names.bad(f"too-large-{text[:20]}", why, far, None, file_name=text)
     below = should("SEG-PDR-007", flags=("NAME_DIGITS",), since="0.8")
     names.bad("negative", "A number below 0 is no offset.", below, None, file_name="-0000000000000000005.log")
     names.good(
@@ -244,14 +215,8 @@ def _directory_names(names: Parsing) -> None:
         )
     unusual = {"topic-007": 7, "topic-+5": 5, "topic-\u0667": 7}
     for number, (text, partition) in enumerate(unusual.items()):
-        names.good(
-            f"directory-odd-{number}",
-            "Brokers also read partition numbers with a sign, leading zeros or digits of another script.",
-            should("SEG-PDR-017"),
-            None,
-            of("topic", partition),
-            file_name=text,
-        )
+        why = "Brokers also read partition numbers with a sign, leading zeros or digits of another script."
+        names.good(f"directory-odd-{number}", why, should("SEG-PDR-017"), None, of("topic", partition), file_name=text)
     bad_basis = must("SEG-PDR-001", "SEG-LDR-001", since="0.8")
     bad = (
         "topic",
@@ -280,13 +245,8 @@ def _directory_names(names: Parsing) -> None:
             of("my-topic", 3, state),
             file_name=f"my-topic-3.{UNIQUE}-{state}",
         )
-        names.bad(
-            f"directory-{state}-without-unique",
-            "The directory name has the mark, but no unique part.",
-            marked,
-            None,
-            file_name=f"my-topic-3-{state}",
-        )
+        why = "The directory name has the mark, but no unique part."
+        names.bad(f"directory-{state}-without-unique", why, marked, None, file_name=f"my-topic-3-{state}")
     for name, why, terms, entries, its_entries, file_name in (
         ("directory-delete-dotted", "The topic name has dots: the unique part follows the last dot.", marked, "a.b.c", "delete", f"a.b.c-1.{UNIQUE}-delete"),
         ("directory-short-unique", "The unique part of a directory name may be any text.", should("SEG-PDR-004"), "t", "future", "t-1.x-future"),
@@ -305,22 +265,12 @@ def _offset_checkpoints(files: Parsing) -> None:
         return {"version": 0, "entries": [[topic, partition, str(offset)] for topic, partition, offset in entries]}
 
     two = (("a-b", 0, 5), ("t", 12, INT64_MAX))
-    files.good(
-        "one-entry",
-        "Each line of a checkpoint has topic, partition and offset.",
-        basis,
-        _lines(0, 1, f"a-b 12 {INT64_MAX}"),
-        of(("a-b", 12, INT64_MAX)),
-    )
+    why = "Each line of a checkpoint has topic, partition and offset."
+    files.good("one-entry", why, basis, _lines(0, 1, f"a-b 12 {INT64_MAX}"), of(("a-b", 12, INT64_MAX)))
     orders = {"in-order": of(*two), "any-order": of(*reversed(two))}
     loose = must("SEG-CKP-002", "SEG-CKP-003", flags=("CHECKPOINT_MAP",), since="0.8")
-    files.either(
-        "two-entries",
-        "A reader may return the two entries in any order.",
-        loose,
-        _lines(0, 2, "a-b 0 5", f"t 12 {INT64_MAX}"),
-        orders,
-    )
+    why = "A reader may return the two entries in any order."
+    files.either("two-entries", why, loose, _lines(0, 2, "a-b 0 5", f"t 12 {INT64_MAX}"), orders)
     none = must("SEG-CKP-005", since="0.8")
     ends = must("SEG-CKP-006", since="0.8")
     for name, why, terms, data, found in (
@@ -336,20 +286,10 @@ def _offset_checkpoints(files: Parsing) -> None:
         files.good(name, why, terms, data, found)
     both = {"both": of(("t", 1, 2), ("t", 1, 3)), "last": of(("t", 1, 3))}
     twice = should("SEG-CKP-008", flags=("CHECKPOINT_MAP",))
-    files.either(
-        "twice",
-        "A checkpoint with two entries for a partition is unusual, but can be read.",
-        twice,
-        _lines(0, 2, "t 1 2", "t 1 3"),
-        both,
-    )
-    files.good(
-        "negative-offset",
-        "A checkpoint with a negative offset is unusual, but can be read.",
-        should("SEG-CKP-008"),
-        _lines(0, 1, "t 1 -2"),
-        of(("t", 1, -2)),
-    )
+    why = "A checkpoint with two entries for a partition is unusual, but can be read."
+    files.either("twice", why, twice, _lines(0, 2, "t 1 2", "t 1 3"), both)
+    why = "A checkpoint with a negative offset is unusual, but can be read."
+    files.good("negative-offset", why, should("SEG-CKP-008"), _lines(0, 1, "t 1 -2"), of(("t", 1, -2)))
     cut = must("SEG-CKP-002", flags=("CHECKPOINT_CUT",), since="0.8")
     files.bad("version-1", "A version that does not exist.", must("SEG-CKP-001", since="0.8"), _lines(1, 1, "t 1 2"))
     files.bad("version-minus-1", "A negative version.", must("SEG-CKP-001", since="0.8"), _lines(-1, 1, "t 1 2"))
@@ -377,12 +317,8 @@ def _offset_checkpoints(files: Parsing) -> None:
     ):
         files.bad(name, "The partition or offset is not a number, or is too large.", number, _lines(0, 1, text))
     files.bad("not-utf-8", "The file is not valid UTF-8.", must("SEG-CKP-013", since="0.8"), b"0\n1\nt\xff 1 2\n")
-    files.bad(
-        "byte-order-mark",
-        "A byte order mark is part of the first line.",
-        must("SEG-CKP-004", "SEG-CKP-013", since="0.8"),
-        b"\xef\xbb\xbf0\n1\nt 1 2\n",
-    )
+    why = "A byte order mark is part of the first line."
+    files.bad("byte-order-mark", why, must("SEG-CKP-004", "SEG-CKP-013", since="0.8"), b"\xef\xbb\xbf0\n1\nt 1 2\n")
 
 
 def _epochs(files: Parsing) -> None:
@@ -431,12 +367,8 @@ def _metadata(files: Parsing) -> None:
         "version-text": f"version: x\ntopic_id: {TOPIC_ID}",
     }
     for name, text in bad.items():
-        files.bad(
-            f"topic-id-{name}",
-            "The file `partition.metadata` without a valid version and topic id is refused.",
-            basis,
-            text.encode(),
-        )
+        why = "The file `partition.metadata` without a valid version and topic id is refused."
+        files.bad(f"topic-id-{name}", why, basis, text.encode())
 
 
 def _properties(files: Parsing) -> None:
@@ -469,12 +401,8 @@ def _properties(files: Parsing) -> None:
         ("version-2", "version=2\nnode.id=7\ncluster.id=c\n"),
         ("node-text", "version=1\nnode.id=x\ncluster.id=c\n"),
     ):
-        files.bad(
-            f"properties-{name}",
-            "The file `meta.properties` does not say to which node and cluster the directory belongs.",
-            basis,
-            text.encode(),
-        )
+        why = "The file `meta.properties` does not say to which node and cluster the directory belongs."
+        files.bad(f"properties-{name}", why, basis, text.encode())
 
 
 def _clean_shutdown(marks: Parsing) -> None:
@@ -566,24 +494,16 @@ def _snapshots(files: Parsing) -> None:
     ):  # fmt: skip
         files.good(name, why, terms, data, found)
     for version in (0, 2, -1):
-        files.bad(
-            f"version-{version}",
-            "The version of the snapshot does not exist; the checksum does not cover the version.",
-            must("SEG-PSN-001", **flags),
-            packed(*two, version=version),
-        )
+        why = "The version of the snapshot does not exist; the checksum does not cover the version."
+        files.bad(f"version-{version}", why, must("SEG-PSN-001", **flags), packed(*two, version=version))
     whole = packed(*two)
     for name, data in (
         ("crc", whole[:2] + b"\0\0\0\0" + whole[6:]),
         ("entry", whole[:20] + bytes([whole[20] ^ 1]) + whole[21:]),
         ("last-byte", whole[:-1] + bytes([whole[-1] ^ 1])),
     ):
-        files.bad(
-            f"damaged-{name}",
-            "One change in the snapshot makes its checksum wrong.",
-            must("SEG-PSN-002", **flags),
-            data,
-        )
+        why = "One change in the snapshot makes its checksum wrong."
+        files.bad(f"damaged-{name}", why, must("SEG-PSN-002", **flags), data)
     size = must("SEG-PSN-003", **flags)
     for count in (0, 1, 3, 1_000_000, 2**31 - 1, -1):
         files.bad(
@@ -621,13 +541,8 @@ def _offset_indexes(files: Parsing) -> None:
         why = "Zeros of preallocation after the entries are not entries, however many."
         zeros = {**found, "trailingZeroEntries": size // 8}
         files.good(f"preallocated-{size}", why, may("SEG-IDX-007"), rows + bytes(size), zeros)
-    files.good(
-        "odd-size",
-        "Bytes after the last whole entry of an index are ignored.",
-        should("SEG-IDX-001"),
-        rows + b"\0\0\0",
-        found,
-    )
+    reason = "Bytes after the last whole entry of an index are ignored."
+    files.good("odd-size", reason, should("SEG-IDX-001"), rows + b"\0\0\0", found)
 
 
 def _time_indexes(files: Parsing) -> None:

@@ -33,12 +33,8 @@ def plain_messages() -> Family:
             Msg(magic=magic, offset=12, value=b"vv", timestamp=1003),
         )
         name = f"magic-{magic}"
-        family.valid(
-            f"{name}-three",
-            "Three messages as a broker wrote them.",
-            must(rule, "SEG-MSG-007", source=f"vector {vector}", **both),
-            *three,
-        )
+        why = "Three messages as a broker wrote them."
+        family.valid(f"{name}-three", why, must(rule, "SEG-MSG-007", source=f"vector {vector}", **both), *three)
         for label, key, value in (
             ("null-key", None, b"v"),
             ("empty-key", b"", b"v"),
@@ -83,13 +79,8 @@ def plain_messages() -> Family:
         _damaged(family, magic, both)
     _timestamps(family)
     mixed = must("SEG-LOG-011", since="0.11", flags=("OLD_FORMAT",))
-    family.valid(
-        "magic-0-then-1",
-        "A topic whose format was changed: each entry is read by its own magic.",
-        mixed,
-        Msg(magic=0, offset=1),
-        Msg(magic=1, offset=2),
-    )
+    why = "A topic whose format was changed: each entry is read by its own magic."
+    family.valid("magic-0-then-1", why, mixed, Msg(magic=0, offset=1), Msg(magic=1, offset=2))
     return family
 
 
@@ -116,15 +107,8 @@ def _negative_lengths(family: Family, magic: int, both: dict[str, object]) -> No
         data = resealed(replaced(null_key.encoded(), start, "i", number))
         answer = {**null_key.answer(0), "crc": int.from_bytes(data[12:16], "big")}
         answer["records"][0]["crc"] = answer["crc"]
-        _given(
-            family,
-            f"magic-{magic}-key-length-of-{number}",
-            "Any negative length of a key or value means null.",
-            may("SEG-MSG-007", **both),
-            magic,
-            data,
-            answer,
-        )
+        why = "Any negative length of a key or value means null."
+        _given(family, f"magic-{magic}-key-length-of-{number}", why, may("SEG-MSG-007", **both), magic, data, answer)
 
 
 def _given(
@@ -145,48 +129,23 @@ def _damaged(family: Family, magic: int, both: dict[str, object]) -> None:
     past = should("SEG-MSG-005", needs=needs, **both)
     for number in (2, 100, 2**31 - 1):
         bad = resealed(replaced(whole, start, "i", number))
-        family.invalid(
-            f"magic-{magic}-key-length-{number}",
-            "The key runs past the end of the message; a reader must not allocate memory of that length.",
-            past,
-            "length",
-            good,
-            bad,
-            more=last,
-        )
+        why = "The key runs past the end of the message; a reader must not allocate memory of that length."
+        family.invalid(f"magic-{magic}-key-length-{number}", why, past, "length", good, bad, more=last)
         bad = resealed(replaced(whole, start + 5, "i", number))
-        family.invalid(
-            f"magic-{magic}-value-length-{number}",
-            "The value runs past the end of the message.",
-            past,
-            "length",
-            good,
-            bad,
-            more=last,
-        )
+        why = "The value runs past the end of the message."
+        family.invalid(f"magic-{magic}-value-length-{number}", why, past, "length", good, bad, more=last)
     small = should("SEG-MSG-003", needs=needs, **both)
     for size in (14, 18, 21) if magic else ():
         bad = resealed(whole[: 12 + size])
-        family.invalid(
-            f"magic-1-size-{size}",
-            "A message of magic 1 needs 22 bytes; this one has fewer, under a right checksum.",
-            small,
-            "length",
-            good,
-            bad,
-            more=last,
-        )
+        why = "A message of magic 1 needs 22 bytes; this one has fewer, under a right checksum."
+        family.invalid(f"magic-1-size-{size}", why, small, "length", good, bad, more=last)
 
 
 def _timestamps(family: Family) -> None:
     both = {"since": "0.10", "flags": ("OLD_FORMAT",)}
     for number in (-1, 0, 2**31, 2**53 + 1, -5):
-        family.valid(
-            f"magic-1-timestamp-{number}",
-            "A timestamp has 64 bits; -1 means none.",
-            must("SEG-MSG-002", **both),
-            Msg(offset=3, timestamp=number),
-        )
+        why = "A timestamp has 64 bits; -1 means none."
+        family.valid(f"magic-1-timestamp-{number}", why, must("SEG-MSG-002", **both), Msg(offset=3, timestamp=number))
     for name, why, basis, unit in (
         ("magic-1-log-append-time", "Attribute bit 3 is set: the broker set the timestamp.", must("SEG-MSG-002", **both), Msg(offset=3, attributes=LOG_APPEND_TIME)),
         ("magic-0-bit-3", "Attribute bit 3 has no meaning in magic 0, which has no timestamps.", must("SEG-MSG-008", since="0.8"), Msg(magic=0, offset=3, attributes=LOG_APPEND_TIME)),
@@ -252,13 +211,8 @@ def relative_wrappers() -> Family:
     }
     for name, (stored, offset, offsets) in holes.items():
         inner = tuple(moved(one, at) for one, at in zip(inner_messages(len(stored)), stored, strict=True))
-        family.valid(
-            f"hole-{name}",
-            "Compaction removed messages; the wrapper has the offset of the last one left, and the others count "
-            "back from it.",
-            basis,
-            Wrapper(offset=offset, inner=inner, offsets=offsets, compress=gzip),
-        )
+        why = "Compaction removed messages; the wrapper has the offset of the last one left, and the others count back from it."
+        family.valid(f"hole-{name}", why, basis, Wrapper(offset=offset, inner=inner, offsets=offsets, compress=gzip))
     for name, why, unit in (
         ("starts-above-0", "The relative offsets begin at 7; only their distance from the last counts.", Wrapper(offset=20, inner=inner_messages(3, first=7), offsets=(18, 19, 20), compress=gzip)),
         ("absolute-inside", "Absolute offsets inside a wrapper give the right offsets by the same rule.", Wrapper(offset=12, inner=inner_messages(3, first=10), offsets=(10, 11, 12), compress=gzip)),

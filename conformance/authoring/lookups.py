@@ -102,14 +102,8 @@ def lookups() -> Family:
     holes = [replace(one, base=one.base * 10) for one in ROW]
     gap = {name_of(0): bytes_of(holes), name_of(0, ".index"): offset_index(holes, 0)}
     for offset, at in ((3, 1), (29, 1), (33, 2), (100, 4)):
-        find(
-            f"gap-{offset}",
-            "The offset is missing: a lookup finds the next entry.",
-            plain,
-            gap,
-            position_of(at, units=holes),
-            offset=offset,
-        )
+        why = "The offset is missing: a lookup finds the next entry."
+        find(f"gap-{offset}", why, plain, gap, position_of(at, units=holes), offset=offset)
     short = [replace(one, last_delta=7, base=one.base * 3) for one in ROW]
     later = row(3, base=100)
     two = {name_of(0): log, name_of(100): bytes_of(later)}
@@ -159,14 +153,8 @@ def lookups() -> Family:
             needs=PROOF if name in PLAUSIBLE else (),
         )
         for offset in (1, 8, 14):
-            find(
-                f"index-{name}-offset-{offset}",
-                "Whatever the offset index contains, a lookup finds the entry that the log contains.",
-                trust,
-                files,
-                position_of(offset // 3),
-                offset=offset,
-            )
+            why = "Whatever the offset index contains, a lookup finds the entry that the log contains."
+            find(f"index-{name}-offset-{offset}", why, trust, files, position_of(offset // 3), offset=offset)
     _usable_entries(find, log)
     harmless = must("SEG-IDX-009", "SEG-IDX-008", flags=("INDEX_TRUST",))
     sparse = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 5, SIZE)}
@@ -288,14 +276,8 @@ def _times(find: Callable[..., None]) -> None:
         (5003, 9, 6000),
         (6002, 11, 6002),
     ):
-        find(
-            f"unordered-{timestamp}",
-            "Timestamps are not in order: the lowest offset counts, not the nearest timestamp.",
-            unordered,
-            files,
-            found(offset, at),
-            timestamp=timestamp,
-        )
+        reason = "Timestamps are not in order: the lowest offset counts, not the nearest timestamp."
+        find(f"unordered-{timestamp}", reason, unordered, files, found(offset, at), timestamp=timestamp)
     inside = [Batch(base=0, recs=(Rec(time=90), Rec(time=0), Rec(time=50))), Batch(base=3, base_timestamp=2000)]
     for timestamp, offset, at in ((1000, 0, 1090), (1091, 3, 2000)):
         find(
@@ -307,14 +289,8 @@ def _times(find: Callable[..., None]) -> None:
             timestamp=timestamp,
         )
     equal = row(4, step=0, size=1)
-    find(
-        "equal-times",
-        "Several records have that timestamp: a search by time finds the first of them.",
-        basis,
-        {name_of(0): bytes_of(equal)},
-        found(0, 1000),
-        timestamp=1000,
-    )
+    reason = "Several records have that timestamp: a search by time finds the first of them."
+    find("equal-times", reason, basis, {name_of(0): bytes_of(equal)}, found(0, 1000), timestamp=1000)
     bad = {
         "offset-negative": time_entry(1000, -3),
         "empty": b"",
@@ -350,14 +326,8 @@ def _times(find: Callable[..., None]) -> None:
         find(name, reason, terms, given, its_found, timestamp=timestamp)
     special = {"latest": (-1, {"offset": "15"}), "earliest": (-2, {"offset": "0"})}
     for name, (timestamp, answer) in special.items():
-        find(
-            name,
-            f"The time {timestamp} asks for the {name} offset.",
-            must("SEG-LKP-009", needs=("specialTimestamps",)),
-            good,
-            answer,
-            timestamp=timestamp,
-        )
+        reason = f"The time {timestamp} asks for the {name} offset."
+        find(name, reason, must("SEG-LKP-009", needs=("specialTimestamps",)), good, answer, timestamp=timestamp)
     ties = row(4, step=0)
     tied = {name_of(0): bytes_of(ties)}
     for name, reason, given, its_found in (

@@ -26,12 +26,8 @@ def plain_batches() -> Family:
     ):  # fmt: skip
         family.valid(name, why, basis, unit)
     for name, base in (("zero", 0), ("one", 1), ("large", 123_456_789_012)):
-        family.valid(
-            f"base-offset-{name}",
-            "Offsets start at the base offset of the batch, wherever that is.",
-            must("SEG-BAT-001", "SEG-REC-012"),
-            Batch(base=base, recs=(R1, R2)),
-        )
+        why = "Offsets start at the base offset of the batch, wherever that is."
+        family.valid(f"base-offset-{name}", why, must("SEG-BAT-001", "SEG-REC-012"), Batch(base=base, recs=(R1, R2)))
     for count in (2, 63, 64, 65, 200):
         recs = tuple(Rec(key=b"%d" % at, value=b"v%d" % at, time=at) for at in range(count))
         family.valid(
@@ -98,30 +94,19 @@ def null_and_empty() -> Family:
                 Batch(recs=(Rec(key=key, value=value),)),
             )
     every = tuple(Rec(key=key, value=value) for key in contents.values() for value in contents.values())
-    family.valid(
-        "all-in-one-batch",
-        "All nine combinations in one batch: a reader that reuses a buffer must not return bytes of an earlier record.",
-        basis,
-        Batch(base=3, recs=every),
+    why = (
+        "All nine combinations in one batch: a reader that reuses a buffer must not return bytes of an earlier record."
     )
+    family.valid("all-in-one-batch", why, basis, Batch(base=3, recs=every))
     for number in (-2, -7, -64, -65, -(2**31)):
         for part in ("key", "value"):
             rec = Rec(key=None, value=b"v") if part == "key" else Rec(key=b"k", value=None)
             body = b"\0\0\0" + (varint(number) + sized(b"v") if part == "key" else sized(b"k") + varint(number)) + b"\0"
             unusual = Rec(key=rec.key, value=rec.value, raw=sized(body))
-            family.valid(
-                f"{part}-length-of-{number}",
-                "Brokers read any negative length as null; a reader that accepts only -1 refuses data that brokers "
-                "serve.",
-                may("SEG-REC-007"),
-                Batch(recs=(unusual,)),
-            )
-    family.valid(
-        "smallest-record",
-        "Null key, empty value, no headers: the smallest possible record, of seven bytes.",
-        must("SEG-REC-007", "SEG-REC-001"),
-        Batch(recs=(Rec(key=None, value=b""),)),
-    )
+            why = "Brokers read any negative length as null; a reader that accepts only -1 refuses data that brokers serve."
+            family.valid(f"{part}-length-of-{number}", why, may("SEG-REC-007"), Batch(recs=(unusual,)))
+    why = "Null key, empty value, no headers: the smallest possible record, of seven bytes."
+    family.valid("smallest-record", why, must("SEG-REC-007", "SEG-REC-001"), Batch(recs=(Rec(key=None, value=b""),)))
     return family
 
 
@@ -171,12 +156,8 @@ def headers() -> Family:
         family.valid(name, why, basis, Batch(recs=(Rec(headers=pairs), Rec())))
     for count in (63, 64, 200):
         pairs = tuple((b"h%d" % at, b"%d" % at) for at in range(count))
-        family.valid(
-            f"headers-{count}",
-            "The count of headers is a varint; from 64 on it takes two bytes.",
-            basis,
-            Batch(recs=(Rec(headers=pairs),)),
-        )
+        why = "The count of headers is a varint; from 64 on it takes two bytes."
+        family.valid(f"headers-{count}", why, basis, Batch(recs=(Rec(headers=pairs),)))
     family.valid(
         "on-some-records-only",
         "Headers belong to one record; a reader must not return them with the next one.",
@@ -282,13 +263,8 @@ def header_keys() -> Family:
             answers[0]["records"][0]["headers"][0][0] = found.hex()
             size = len(batch.encoded() + after.encoded())
             allowed.append({"branch": branch, "batches": answers, "consumed": size, "tail": None})
-        family.either(
-            name,
-            f"{why} The record is whole and has to be delivered, with the key as bytes or as the nearest text.",
-            basis,
-            batch.encoded() + after.encoded(),
-            allowed,
-        )
+        reason = f"{why} The record is whole and has to be delivered, with the key as bytes or as the nearest text."
+        family.either(name, reason, basis, batch.encoded() + after.encoded(), allowed)
     for name, why, terms, unit in (
         ("kept-as-bytes", "A reader that returns header keys as bytes returns the bytes of the log unchanged.",
          should("SEG-REC-011", needs=("magic:2", "bytesKeys"), flags=("HEADER_KEY_BYTES",)), Batch(recs=(Rec(headers=tuple((key, b"1") for key, _ in rows.values())),))),

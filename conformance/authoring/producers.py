@@ -102,13 +102,8 @@ def _sequences(to: States) -> None:
             f"sequence-{first}", "The sequence is too high: records before it are missing.", rule, log, sent(first)
         )
     for first, count in ((4, 2), (0, 1), (3, 1), (1, 2)):
-        to.refuses(
-            f"sequence-{first}-of-{count}",
-            "The sequence was used before, by another batch.",
-            rule,
-            log,
-            sent(first, count),
-        )
+        reason = "The sequence was used before, by another batch."
+        to.refuses(f"sequence-{first}-of-{count}", reason, rule, log, sent(first, count))
     wrapped = [batch(0, LAST - 1, 2)]
     to.takes("wrap-to-0", "After the greatest sequence comes 0.", rule, wrapped, sent(0))
     to.refuses("wrap-to-1", "After the greatest sequence comes 0, not 1.", rule, wrapped, sent(1))
@@ -116,62 +111,27 @@ def _sequences(to: States) -> None:
     to.takes(
         "wrapped-inside", "The last batch contains the greatest sequence and continues at 0.", rule, inside, sent(2)
     )
-    to.refuses(
-        "wrapped-inside-gap",
-        "The last batch continues at 0 after the greatest sequence; one sequence is missing after it.",
-        rule,
-        inside,
-        sent(3),
-    )
+    reason = "The last batch continues at 0 after the greatest sequence; one sequence is missing after it."
+    to.refuses("wrapped-inside-gap", reason, rule, inside, sent(3))
     to.takes("new-epoch", "A new epoch begins at 0.", rule, log, sent(0, epoch=3))
     to.refuses("new-epoch-5", "A new epoch begins at 0, and not where the old one ended.", rule, log, sent(5, epoch=3))
     newer = [*log, batch(5, 0, 1, epoch=3)]
-    to.takes(
-        "in-the-new-epoch",
-        "The sequence follows the last one of the newest producer epoch.",
-        rule,
-        newer,
-        sent(1, epoch=3),
-    )
-    to.refuses(
-        "in-the-new-epoch-5",
-        "The sequence follows the last one of an older producer epoch: the leader refuses it.",
-        rule,
-        newer,
-        sent(5, epoch=3),
-    )
+    reason = "The sequence follows the last one of the newest producer epoch."
+    to.takes("in-the-new-epoch", reason, rule, newer, sent(1, epoch=3))
+    reason = "The sequence follows the last one of an older producer epoch: the leader refuses it."
+    to.refuses("in-the-new-epoch-5", reason, rule, newer, sent(5, epoch=3))
     to.takes("unknown-producer", "An unknown producer may begin with any sequence.", rule, log, sent(77, producer=8))
     to.takes("empty-log", "In an empty log, a producer may begin with any sequence.", rule, [], sent(LAST))
     ended = [opened(0), marker("COMMIT", 1)]
-    to.takes(
-        "behind-a-marker",
-        "After an end marker, the sequence is the one after the last batch: a marker has no sequence.",
-        rule,
-        ended,
-        opened(0, sequence=1),
-    )
-    to.refuses(
-        "behind-a-marker-2",
-        "An end marker takes no sequence: the leader refuses a batch that skips one.",
-        rule,
-        ended,
-        opened(0, sequence=2),
-    )
+    reason = "After an end marker, the sequence is the one after the last batch: a marker has no sequence."
+    to.takes("behind-a-marker", reason, rule, ended, opened(0, sequence=1))
+    reason = "An end marker takes no sequence: the leader refuses a batch that skips one."
+    to.refuses("behind-a-marker-2", reason, rule, ended, opened(0, sequence=2))
     bumped = [opened(0), marker("COMMIT", 1, producer_epoch=3)]
-    to.takes(
-        "behind-a-newer-marker",
-        "An end marker began a new producer epoch, in which sequences begin at 0.",
-        rule,
-        bumped,
-        opened(0, epoch=3),
-    )
-    to.refuses(
-        "behind-a-newer-marker-1",
-        "An end marker began a new producer epoch: the leader refuses a sequence above 0.",
-        rule,
-        bumped,
-        opened(0, sequence=1, epoch=3),
-    )
+    reason = "An end marker began a new producer epoch, in which sequences begin at 0."
+    to.takes("behind-a-newer-marker", reason, rule, bumped, opened(0, epoch=3))
+    reason = "An end marker began a new producer epoch: the leader refuses a sequence above 0."
+    to.refuses("behind-a-newer-marker-1", reason, rule, bumped, opened(0, sequence=1, epoch=3))
     for kind in ("ABORT", "COMMIT"):
         why = "The producer is known by an end marker alone: it begins at 0."
         to.takes(f"behind-an-{kind.lower()}-alone", why, rule, [marker(kind, 0)], sent(0))
@@ -180,41 +140,20 @@ def _sequences(to: States) -> None:
     to.takes("no-producer", "A batch without a producer id has no sequence.", rule, log, Batch(recs=(Rec(),)))
     free = {"origin": "coordinator"}
     to.takes("of-a-coordinator", "A coordinator always writes sequence 0.", rule, log, sent(0), **free)
-    to.takes(
-        "replicated",
-        "A follower does not check sequences: its leader did.",
-        rule,
-        log,
-        batch(5, 99),
-        policy="replicate",
-    )
+    reason = "A follower does not check sequences: its leader did."
+    to.takes("replicated", reason, rule, log, batch(5, 99), policy="replicate")
 
 
 def _duplicates(to: States) -> None:
     log = [batch(at, at) for at in range(7)]
     for first, last in ((6, 6), (4, 4), (2, 2)):
-        to.repeats(
-            f"again-{first}",
-            "The batch repeats one of the last five of its producer: a leader does not append it again.",
-            log,
-            sent(first),
-            last,
-        )
-    to.refuses(
-        "again-1",
-        "The batch repeats the sixth from the end, which a leader does not remember.",
-        "SEG-APP-007",
-        log,
-        sent(1),
-    )
+        why = "The batch repeats one of the last five of its producer: a leader does not append it again."
+        to.repeats(f"again-{first}", why, log, sent(first), last)
+    why = "The batch repeats the sixth from the end, which a leader does not remember."
+    to.refuses("again-1", why, "SEG-APP-007", log, sent(1))
     long = [batch(0, 0, 3), batch(3, 3, 4)]
-    to.repeats(
-        "again-long",
-        "The batch has the first and last sequence of an earlier one: it is a duplicate.",
-        long,
-        sent(3, 4),
-        6,
-    )
+    why = "The batch has the first and last sequence of an earlier one: it is a duplicate."
+    to.repeats("again-long", why, long, sent(3, 4), 6)
     to.repeats("again-first", "The batch repeats the last but one: it is a duplicate.", long, sent(0, 3), 2)
     for name, why, rule, old, count in (
         ("again-shorter", "The batch has the first sequence of an earlier one, but ends before it: it is no duplicate.", "SEG-APP-007", long, 3),
@@ -236,25 +175,15 @@ def _transactions(to: States) -> None:
     log = [opened(0)]
     coordinator = {"origin": "coordinator"}
     to.takes("goes-on", "The batch continues the open transaction.", part, log, opened(0, sequence=1))
-    to.refuses(
-        "not-part-of-it",
-        "While a transaction is open, all batches of its producer have to be part of it.",
-        part,
-        log,
-        sent(1),
-    )
+    reason = "While a transaction is open, all batches of its producer have to be part of it."
+    to.refuses("not-part-of-it", reason, part, log, sent(1))
     for case, reason, old, new in (
         ("not-part-of-it-ended", "After the end of a transaction, its producer may append without one.", [*log, marker("ABORT", 1)], sent(1)),
         ("other-producer", "Another producer may append outside of the open transaction.", log, sent(0, producer=8)),
     ):  # fmt: skip
         to.takes(case, reason, part, old, new)
-    to.refuses(
-        "older-epoch",
-        "The batch has an older producer epoch: a newer instance has replaced the producer.",
-        epoch,
-        [batch(0, 0, epoch=3)],
-        sent(1),
-    )
+    reason = "The batch has an older producer epoch: a newer instance has replaced the producer."
+    to.refuses("older-epoch", reason, epoch, [batch(0, 0, epoch=3)], sent(1))
     to.refuses("older-epoch-by-a-marker", "The batch has an older producer epoch than the last end marker.", epoch, [opened(0), marker("ABORT", 1, producer_epoch=3)], opened(0, sequence=1))  # fmt: skip
     to.takes(
         "commit", "A committed transaction is not listed as aborted.", LISTED, log, marker("COMMIT", 0), **coordinator
@@ -284,14 +213,8 @@ def _transactions(to: States) -> None:
     to.takes("emptied-marker", "A control batch without a record ends nothing.", "SEG-CTL-007", log, hollow, policy="replicate")  # fmt: skip
     seen = [opened(0), marker("COMMIT", 1, epoch=7)]
     to.refuses("older-coordinator", "The end marker has an older coordinator epoch: another coordinator has replaced the writer.", coordinators, seen, marker("ABORT", 0, epoch=6), **coordinator)  # fmt: skip
-    to.takes(
-        "same-coordinator",
-        "The end marker has the same coordinator epoch as the one before.",
-        coordinators,
-        seen,
-        marker("ABORT", 0, epoch=7),
-        **coordinator,
-    )
+    reason = "The end marker has the same coordinator epoch as the one before."
+    to.takes("same-coordinator", reason, coordinators, seen, marker("ABORT", 0, epoch=7), **coordinator)
     why = "The end marker has an older producer epoch than the last batch or end marker."
     for kind in ("ABORT", "COMMIT"):
         for newest in (3, 2**15 - 1):

@@ -60,25 +60,10 @@ def reads(family: Family) -> None:
 
     batch = must("SEG-LKP-003", "SEG-LKP-002")
     for offset in (0, 1, 5, 14):
-        fetch(
-            f"read-from-{offset}",
-            "A fetch starts inside a batch: records below the fetch offset are dropped, later ones of the batch "
-            "are delivered.",
-            batch,
-            ROW,
-            offset,
-            range(offset, 15),
-            15,
-        )
-    fetch(
-        "read-at-the-end",
-        "A fetch at the log end offset returns no record and no error.",
-        must("SEG-LKP-005"),
-        ROW,
-        15,
-        (),
-        15,
-    )
+        why = "A fetch starts inside a batch: records below the fetch offset are dropped, later ones of the batch are delivered."
+        fetch(f"read-from-{offset}", why, batch, ROW, offset, range(offset, 15), 15)
+    why = "A fetch at the log end offset returns no record and no error."
+    fetch("read-at-the-end", why, must("SEG-LKP-005"), ROW, 15, (), 15)
     for offset in (16, 1000):
         family.add(
             f"read-beyond-{offset}",
@@ -100,26 +85,10 @@ def reads(family: Family) -> None:
     )
     sized = must("SEG-LKP-006")
     for limit, end in ((2 * SIZE, 6), (2 * SIZE + SIZE - 1, 6), (SIZE, 3), (3 * SIZE, 9)):
-        fetch(
-            f"read-{limit}-bytes",
-            "A fetch returns only whole entries within its size limit.",
-            sized,
-            ROW,
-            0,
-            range(end),
-            end,
-            maxBytes=limit,
-        )
-    fetch(
-        "read-1-byte",
-        "A fetch returns the first entry also if it is larger than the size limit.",
-        sized,
-        ROW,
-        4,
-        (4, 5),
-        6,
-        maxBytes=1,
-    )
+        why = "A fetch returns only whole entries within its size limit."
+        fetch(f"read-{limit}-bytes", why, sized, ROW, 0, range(end), end, maxBytes=limit)
+    why = "A fetch returns the first entry also if it is larger than the size limit."
+    fetch("read-1-byte", why, sized, ROW, 4, (4, 5), 6, maxBytes=1)
     two = {name_of(0): bytes_of(ROW), name_of(15): bytes_of(row(3, base=15))}
     holes = [replace(one, base=one.base * 10, last_delta=7) for one in ROW]
     control = [data(0, b"a"), marker("COMMIT", 1), data(2, b"b", sequence=1)]
@@ -146,15 +115,8 @@ def _committed_reads(family: Family, fetch: Callable[..., None]) -> None:
         ("aborted", "A read_committed reader does not get the records of an aborted transaction.", [data(0, b"a"), marker("ABORT", 1), data(2, b"b", sequence=1), marker("COMMIT", 3)], (2,), 4),
     ):  # fmt: skip
         fetch(name, why, done, units, 0, offsets, end, **committed)
-    fetch(
-        "aborted-uncommitted-read",
-        "A read_uncommitted reader gets the records of an aborted transaction.",
-        must("SEG-CTL-009"),
-        [data(0, b"a"), marker("ABORT", 1)],
-        0,
-        (0,),
-        2,
-    )
+    why = "A read_uncommitted reader gets the records of an aborted transaction."
+    fetch("aborted-uncommitted-read", why, must("SEG-CTL-009"), [data(0, b"a"), marker("ABORT", 1)], 0, (0,), 2)
     two_open = [
         data(0, b"a", producer_id=1),
         data(1, b"b", producer_id=2),
@@ -249,16 +211,8 @@ def _directory_reads(family: Family) -> None:
 
     log = bytes_of(ROW)
     start = must("SEG-LKP-010", "SEG-CKP-010", needs=("logStartOffset",))
-    read(
-        "read-log-start",
-        "Records below the log start offset are hidden, also within a batch.",
-        start,
-        {name_of(0): log},
-        ROW,
-        5,
-        15,
-        logStartOffset="5",
-    )
+    reason = "Records below the log start offset are hidden, also within a batch."
+    read("read-log-start", reason, start, {name_of(0): log}, ROW, 5, 15, logStartOffset="5")
     below = {"files": {name_of(0): log.hex()}, "offset": "4", "options": {"logStartOffset": "5"}}
     family.add(
         "read-below-log-start",
@@ -297,26 +251,12 @@ def _directory_reads(family: Family) -> None:
         expect=refused,
     )
     gap = {name_of(0): log, name_of(100): bytes_of(row(3, base=100))}
-    read(
-        "read-gap-between-segments",
-        "The offset is missing between two segments: the read continues with the next segment.",
-        must("SEG-LKP-002"),
-        gap,
-        row(3, base=100),
-        50,
-        109,
-    )
+    reason = "The offset is missing between two segments: the read continues with the next segment."
+    read("read-gap-between-segments", reason, must("SEG-LKP-002"), gap, row(3, base=100), 50, 109)
     end = must("SEG-LKP-015", "SEG-LKP-005")
     for base in (15, 40):
-        read(
-            f"read-empty-last-segment-{base}",
-            "The last segment is empty: the log ends at its base offset.",
-            end,
-            {name_of(0): log, name_of(base): b""},
-            [],
-            base,
-            base,
-        )
+        reason = "The last segment is empty: the log ends at its base offset."
+        read(f"read-empty-last-segment-{base}", reason, end, {name_of(0): log, name_of(base): b""}, [], base, base)
     family.add(
         "read-beyond-an-empty-last-segment",
         "read",
@@ -345,27 +285,12 @@ def _directory_reads(family: Family) -> None:
         ("zeros-17", bytes(17)),
         ("bad-size-17", b"\xff" * 16 + b"\2"),
     ):
-        read(
-            f"read-before-{name}",
-            "Up to seventeen bytes at the end of a file are too few for an entry; a reader delivers all entries "
-            "before them.",
-            tail,
-            {name_of(0): log + rest},
-            ROW,
-            0,
-            15,
-        )
+        reason = "Up to seventeen bytes at the end of a file are too few for an entry; a reader delivers all entries before them."
+        read(f"read-before-{name}", reason, tail, {name_of(0): log + rest}, ROW, 0, 15)
     for count in (18, 100, 5000):
         zeros = may("SEG-LOG-005")
-        read(
-            f"read-before-zeros-{count}",
-            "Zeros of a preallocated file are the end of the log.",
-            zeros,
-            {name_of(0): log + bytes(count)},
-            ROW,
-            0,
-            15,
-        )
+        reason = "Zeros of a preallocated file are the end of the log."
+        read(f"read-before-zeros-{count}", reason, zeros, {name_of(0): log + bytes(count)}, ROW, 0, 15)
     beyond = {name_of(0): log, "99999999999999999999.log": log, "-0000000000000000005.index": b""}
     for name, reason, basis, files in (
         ("read-misnamed-files", "A file whose name has a number that is not a valid offset is no part of the log.", should("SEG-PDR-011", "SEG-PDR-007"), beyond),

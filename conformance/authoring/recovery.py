@@ -113,26 +113,13 @@ def recoveries() -> Family:
             cut(name, why, log, at)
     for at in (1, 3):
         for number in (14, 48, SIZE - 13, SIZE - 11):
-            cut(
-                f"length-{number}-batch-{at}",
-                "A length is wrong: recovery cuts the log there.",
-                replaced(whole, at * SIZE + LENGTH[0], "i", number),
-                at,
-            )
-        cut(
-            f"length-past-the-end-batch-{at}",
-            "A length reaches past the end of the file: recovery removes the rest of the file, which may contain "
-            "whole batches.",
-            replaced(whole, at * SIZE + LENGTH[0], "i", 10**6),
-            at,
-        )
+            why = "A length is wrong: recovery cuts the log there."
+            cut(f"length-{number}-batch-{at}", why, replaced(whole, at * SIZE + LENGTH[0], "i", number), at)
+        why = "A length reaches past the end of the file: recovery removes the rest of the file, which may contain whole batches."
+        cut(f"length-past-the-end-batch-{at}", why, replaced(whole, at * SIZE + LENGTH[0], "i", 10**6), at)
     for count in (1, 7, 8, 11, 12, 16, 17, 18, 40, 61, SIZE - 1):
-        cut(
-            f"tail-of-{count}",
-            "The last batch is cut short: recovery removes it.",
-            whole + row(1, base=15)[0].encoded()[:count],
-            5,
-        )
+        why = "The last batch is cut short: recovery removes it."
+        cut(f"tail-of-{count}", why, whole + row(1, base=15)[0].encoded()[:count], 5)
     for count in (1, 12, 17, 18, 100, 5000):
         cut(f"zeros-{count}", "Zeros of preallocation are at the end: recovery removes them.", whole + bytes(count), 5)
     for count in (3, 17, 18, 60):
@@ -174,25 +161,15 @@ def _kept_by_recovery(cut: Callable[..., None]) -> None:
     }
     for name, (why, batch) in unusual.items():
         log = [*ROW[:2], batch, *ROW[3:]]
-        cut(
-            f"keeps-{name}",
-            f"{why} The checksum is right, so recovery keeps the batch: a broker and the other replicas do the same.",
-            bytes_of(log),
-            5,
-            basis=stays,
-            units=log,
+        reason = (
+            f"{why} The checksum is right, so recovery keeps the batch: a broker and the other replicas do the same."
         )
+        cut(f"keeps-{name}", reason, bytes_of(log), 5, basis=stays, units=log)
     counted = with_field(ROW[2].encoded(), COUNT, 99)
     units = [*ROW[:2], Batch(**{**vars(ROW[2]), "count": 99}), *ROW[3:]]
     assert units[2].encoded() == counted
-    cut(
-        "keeps-wrong-count",
-        "A batch with a wrong records count and a right checksum stays.",
-        bytes_of(units),
-        5,
-        basis=stays,
-        units=units,
-    )
+    why = "A batch with a wrong records count and a right checksum stays."
+    cut("keeps-wrong-count", why, bytes_of(units), 5, basis=stays, units=units)
     for magic in (0, 1):
         old = [Msg(magic=magic, offset=at, timestamp=1000 + at, value=bytes(40)) for at in range(5)]
         basis = must("SEG-RCV-003", "SEG-MSG-004", needs=(f"magic:{magic}",), since="0.8" if magic == 0 else "0.10")
@@ -394,15 +371,8 @@ def _truncations(family: Family) -> None:
     ):  # fmt: skip
         truncate(name, why, terms, offset, end, left)
     moved = {name_of(100): bytes_of(row(3, base=100))}
-    truncate(
-        "below-the-first",
-        "Truncation below the first segment removes everything and creates an empty segment there.",
-        nothing,
-        50,
-        50,
-        {name_of(100): None, name_of(50): b""},
-        given=moved,
-    )
+    why = "Truncation below the first segment removes everything and creates an empty segment there."
+    truncate("below-the-first", why, nothing, 50, 50, {name_of(100): None, name_of(50): b""}, given=moved)
     truncate("to-0", "Truncation to offset 0 removes all records.", basis, 0, 0, {name_of(0): b"", name_of(15): None})
     index = must("SEG-TRN-003")
     kept = [

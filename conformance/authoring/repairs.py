@@ -200,23 +200,12 @@ def _epochs(to: Repairs) -> None:
 
     keeps("none", "Without a leader epoch checkpoint, recovery creates it from the scanned batches.", added, {}, epochs((0, 0)))  # fmt: skip
     keeps("right", "The leader epoch checkpoint is right: recovery does not change it.", above, epochs((0, 0), (3, 15)), epochs((0, 0), (3, 15)))  # fmt: skip
-    keeps(
-        "at-the-end",
-        "An epoch begins at the log end offset, without a batch: recovery removes it.",
-        above,
-        epochs((0, 0), (3, 29), (4, 30)),
-        epochs((0, 0), (3, 29)),
-    )
+    why = "An epoch begins at the log end offset, without a batch: recovery removes it."
+    keeps("at-the-end", why, above, epochs((0, 0), (3, 29), (4, 30)), epochs((0, 0), (3, 29)))
     keeps("one-above", "All leader epochs begin above the log end offset.", above, epochs((7, 30)), epochs((0, 0)), by_broker={**ALL, **epochs()})  # fmt: skip
     for start, left in ((1, ((2, 1), (3, 15))), (7, ((2, 7), (3, 15))), (14, ((2, 14), (3, 15))), (15, ((3, 15),)), (16, ((3, 16),))):  # fmt: skip
-        keeps(
-            f"log-start-{start}",
-            "Of the epochs that begin before the log start offset, the last one then begins there.",
-            below,
-            epochs((2, 0), (3, 15)),
-            epochs(*left),
-            logStartOffset=str(start),
-        )
+        why = "Of the epochs that begin before the log start offset, the last one then begins there."
+        keeps(f"log-start-{start}", why, below, epochs((2, 0), (3, 15)), epochs(*left), logStartOffset=str(start))
     for name, why, given, left, log_start_offset in (
         ("log-start-below", "The first epoch begins above the log start offset: it stays unchanged.", epochs((2, 5), (3, 15)), epochs((2, 5), (3, 15)), "3"),
         ("log-start-three", "Two epochs have ended before the log start offset: recovery removes them.", epochs((1, 0), (2, 3), (3, 6), (5, 20)), epochs((3, 8), (5, 20)), "8"),
@@ -531,13 +520,8 @@ def _strict_order(to: Repairs) -> None:
     low = with_field(SECOND[0].encoded(), BASE_OFFSET, 14)
     below = {name_of(15): low + bytes_of(SECOND[1:]), name_of(15, ".index"): b""}
     misnamed = must("SEG-RCV-032", "SEG-LOG-008")
-    to.stops(
-        "order-below-the-base",
-        "By the specification, only the file name is wrong: recovery refuses and removes nothing.",
-        misnamed,
-        below,
-        is_by_text=True,
-    )
+    why = "By the specification, only the file name is wrong: recovery refuses and removes nothing."
+    to.stops("order-below-the-base", why, misnamed, below, is_by_text=True)
     short = bytes_of(FIRST[:2]) + with_field(FIRST[2].encoded(), LAST_OFFSET_DELTA, -1)
     to.recover(
         "order-negative-delta",
@@ -609,12 +593,8 @@ def _markers(to: Repairs) -> None:
         producer_epoch=2,
         attributes=CONTROL | TRANSACTIONAL,
     )
-    to.stops(
-        "marker-compressed",
-        "An end marker cannot be decompressed: brokers do not start.",
-        should("SEG-COD-002", "SEG-RCV-008"),
-        segment([*good, packed]),
-    )
+    why = "An end marker cannot be decompressed: brokers do not start."
+    to.stops("marker-compressed", why, should("SEG-COD-002", "SEG-RCV-008"), segment([*good, packed]))
     kept = segment([*good, packed, *row(1, base=5)])
     to.recover(
         "marker-compressed-kept",
@@ -696,27 +676,14 @@ def _believed(to: Repairs) -> None:
         to.recover(name, why, basis, files, left, end, cleanShutdown=True, **named)
     broken = with_field(FIRST[4].encoded(), (8, "i"), 3, seal=False)
     stopped = {**segment(FIRST), name_of(0): bytes_of(FIRST[:4]) + broken}
-    to.stops(
-        "clean-and-no-way-to-the-end",
-        "The log is damaged from the last index entry on: brokers find no log end offset and do not start.",
-        should("SEG-LOG-003", "SEG-RCV-001"),
-        stopped,
-        cleanShutdown=True,
-    )
+    why = "The log is damaged from the last index entry on: brokers find no log end offset and do not start."
+    to.stops("clean-and-no-way-to-the-end", why, should("SEG-LOG-003", "SEG-RCV-001"), stopped, cleanShutdown=True)
     early = {
         **segment(FIRST),
         name_of(0): with_field(FIRST[0].encoded(), (8, "i"), 3, seal=False) + bytes_of(FIRST[1:]),
     }
-    to.recover(
-        "clean-and-damaged-before-the-last-entry",
-        "The damage is before the last index entry: after a clean shutdown, brokers do not read there.",
-        clean,
-        early,
-        early,
-        15,
-        modes="b",
-        cleanShutdown=True,
-    )
+    why = "The damage is before the last index entry: after a clean shutdown, brokers do not read there."
+    to.recover("clean-and-damaged-before-the-last-entry", why, clean, early, early, 15, modes="b", cleanShutdown=True)
 
 
 def _truncated(to: Repairs) -> None:
@@ -733,16 +700,8 @@ def _truncated(to: Repairs) -> None:
             STARTS: offsets(("topic", 0, min(12, offset)), *others),
             MARKS: given[MARKS],
         }
-        to.truncate(
-            f"checkpoints-{offset}",
-            "Truncation lowers checkpoints above the new end to it, but not those of other partitions.",
-            must("SEG-TRN-005"),
-            offset,
-            files,
-            kept,
-            beside=lowered,
-            root=given,
-        )
+        why = "Truncation lowers checkpoints above the new end to it, but not those of other partitions."
+        to.truncate(f"checkpoints-{offset}", why, must("SEG-TRN-005"), offset, files, kept, beside=lowered, root=given)
     broken = b"0\n2\ntopic 0 24\n"
     for name, why, offset, left, beside, root in (
         ("checkpoints-below", "Truncation does not change checkpoints that are not above the new end.", 20, {**segment(FIRST), **_short(SECOND[:1], 20, 15)},
@@ -754,17 +713,8 @@ def _truncated(to: Repairs) -> None:
     nothing = must("SEG-TRN-002")
     high = {POINTS: offsets(("topic", 0, 99)), STARTS: offsets(("topic", 0, 98))}
     for offset in (24, 25, 1000):
-        to.truncate(
-            f"at-{offset}",
-            "Truncation to the log end offset or above changes nothing, not even a checkpoint.",
-            nothing,
-            offset,
-            files,
-            files,
-            end=24,
-            beside=high,
-            root=high,
-        )
+        why = "Truncation to the log end offset or above changes nothing, not even a checkpoint."
+        to.truncate(f"at-{offset}", why, nothing, offset, files, files, end=24, beside=high, root=high)
     moved = {**segment(row(3, base=100), 100), **epochs((4, 100)), name_of(100, ".snapshot"): EMPTY}
     side = must("SEG-TRN-004")
     shots = {name_of(base, ".snapshot"): EMPTY for base in (0, 15, 18, 20, 21, 24)}
@@ -804,14 +754,8 @@ def _truncated(to: Repairs) -> None:
             {name_of(0): bytes_of(ended[:count]), name_of(0, ".txnindex"): rows},
         )
     zeros = {**files, name_of(15, ".index"): ALL[name_of(15, ".index")] + bytes(80), name_of(15, ".timeindex"): ALL[name_of(15, ".timeindex")] + bytes(120)}  # fmt: skip
-    to.truncate(
-        "preallocated",
-        "Zeros of a preallocated index are not entries.",
-        must("SEG-TRN-003"),
-        20,
-        zeros,
-        {**segment(FIRST), **_short(SECOND[:1], 20, 15)},
-    )
+    why = "Zeros of a preallocated index are not entries."
+    to.truncate("preallocated", why, must("SEG-TRN-003"), 20, zeros, {**segment(FIRST), **_short(SECOND[:1], 20, 15)})
     to.refused("negative", "Truncation to an offset below 0 is refused.", must("SEG-TRN-001"), -1, files)
     to.refused("nothing", "A directory without a log cannot be truncated.", must("SEG-TRN-001"), 0, {"notes.txt": b""})
 

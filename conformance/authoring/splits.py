@@ -141,15 +141,8 @@ def _names(to: Repairs) -> None:
     left = {**good, **epochs((0, 0))}
     for name, unusual in (("log", "15.log"), ("index", "15.index"), ("of-the-first", "0.log")):
         extra = {unusual: b"other bytes"}
-        to.recover(
-            f"name-twice-{name}",
-            "A file with the right name exists: recovery leaves the one with too few digits unchanged.",
-            rule,
-            {**good, **extra},
-            {**left, **extra},
-            24,
-            modes="t",
-        )
+        why = "A file with the right name exists: recovery leaves the one with too few digits unchanged."
+        to.recover(f"name-twice-{name}", why, rule, {**good, **extra}, {**left, **extra}, 24, modes="t")
     stray = {"77.snapshot.deleted": b"x", "77.txnindex": b""}
     to.recover("name-of-an-orphan", "Recovery removes an index without a log, also if its name has too few digits.", should("SEG-RCV-026"), {**good, **stray}, left, 24, modes="t")  # fmt: skip
 

@@ -103,12 +103,8 @@ def _directories(to: Verifying) -> None:
 def _segments(to: Verifying) -> None:
     log = name_of(0)
     good = whole(FIRST)
-    to.says(
-        "partition",
-        "All files are valid: a validator reports nothing.",
-        must("SEG-LOG-006"),
-        {**good, **whole(SECOND, 15)},
-    )
+    why = "All files are valid: a validator reports nothing."
+    to.says("partition", why, must("SEG-LOG-006"), {**good, **whole(SECOND, 15)})
     two = {**good, log: flipped(flipped(bytes_of(FIRST), 70), 3 * SIZE + 70)}
     both = (log, "SEG-BAT-003", "error")
     back = {log: bytes_of([*ROW[:3], replace(ROW[3], base=6)])}
@@ -155,14 +151,8 @@ def _streams(to: Verifying) -> None:
         batch = Batch(codec=codec, compress=compress)
         to.says(f"{codec}-to-its-end", "The compressed data ends with its last frame.", should(rule), whole([batch]))
         behind = replace(batch, compress=lambda content, compress=compress: compress(content) + b"\0\0\0")
-        to.finds(
-            f"{codec}-and-more",
-            "Three bytes follow the compressed data: a validator warns.",
-            rule,
-            whole([behind]),
-            log,
-            "warning",
-        )
+        why = "Three bytes follow the compressed data: a validator warns."
+        to.finds(f"{codec}-and-more", why, rule, whole([behind]), log, "warning")
 
 
 def _side_files(to: Verifying) -> None:
@@ -194,12 +184,8 @@ def _side_files(to: Verifying) -> None:
     end = len(old.encoded())
     entry = (5).to_bytes(4, "big") + end.to_bytes(4, "big")
     wrappers = {name_of(0): bytes_of([old, follows_it]), index: entry, times: time_entry(1000, 2)}
-    to.says(
-        "index-of-wrappers",
-        "An index entry of a wrapper has the offset of its last message.",
-        must("SEG-IDX-006"),
-        wrappers,
-    )
+    why = "An index entry of a wrapper has the offset of its last message."
+    to.says("index-of-wrappers", why, must("SEG-IDX-006"), wrappers)
     alone = {EPOCHS: epochs((3, 0), (2, 5))[EPOCHS]}
     empty = (".", "SEG-PDR-016", "note")
     to.finds("no-segment", "A directory without a segment is still a partition directory, if it has other files of one.", "SEG-CKP-007", alone, EPOCHS, "warning", empty)  # fmt: skip

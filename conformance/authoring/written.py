@@ -169,13 +169,8 @@ def _batches(to: Written) -> None:
     right = must("SEG-APP-026", flags=("APPEND_POLICY",))
     for name, given in (("above", NOW + 41), ("below", NOW + 39), ("none", -1)):
         wrong = replace(batch, max_timestamp=given)
-        to.leads(
-            f"maximum-timestamp-{name}",
-            "A leader corrects a wrong maximum timestamp, and then the checksum.",
-            right,
-            [wrong],
-            [entry(placed, 700)],
-        )
+        why = "A leader corrects a wrong maximum timestamp, and then the checksum."
+        to.leads(f"maximum-timestamp-{name}", why, right, [wrong], [entry(placed, 700)])
     for name, why, terms, units in (
         ("maximum-timestamp-and-unknown-bits", "If a leader rewrites the header, it clears attribute bits without a meaning.", right, [replace(unusual, max_timestamp=NOW)]),
         ("part-behind", "A leader does not write bytes after the batch.", must("SEG-APP-005", flags=("APPEND_POLICY",)), [batch, b"\0\0\0"]),
@@ -209,14 +204,8 @@ def _batches(to: Written) -> None:
                 config={"generation": generation, **TRUSTED},
             )
     packed = replace(batch, codec="gzip", compress=COMPRESSORS["gzip"])
-    to.leads(
-        "largest-compressed",
-        "For a compressed batch, the time index has the last offset of the batch in every version.",
-        offsets,
-        [packed],
-        [entry(_placed(packed), 700)],
-        config={"generation": "2.0"},
-    )
+    why = "For a compressed batch, the time index has the last offset of the batch in every version."
+    to.leads("largest-compressed", why, offsets, [packed], [entry(_placed(packed), 700)], config={"generation": "2.0"})
 
 
 def _stamped(to: Written) -> None:
@@ -256,25 +245,15 @@ def _messages(to: Written) -> None:
         basis = must("SEG-APP-003", "SEG-APP-001", **old)
         sent = [Msg(magic=magic, offset=at, timestamp=NOW + at, value=b"v%d" % at) for at in range(3)]
         placed = [replace(one, offset=700 + at) for at, one in enumerate(sent)]
-        to.leads(
-            f"magic-{magic}",
-            "A leader assigns the next offset to each message.",
-            basis,
-            sent,
-            [entry(one, one.offset) for one in placed],
-        )
+        why = "A leader assigns the next offset to each message."
+        to.leads(f"magic-{magic}", why, basis, sent, [entry(one, one.offset) for one in placed])
         relative = [replace(one, offset=at if magic else 700 + at) for at, one in enumerate(sent)]
         offsets = (700, 701, 702)
         for codec in ("gzip", "snappy"):
             wrapper = Wrapper(magic=magic, inner=tuple(relative), codec=codec, compress=COMPRESSORS[codec])
             right = replace(wrapper, offset=702, offsets=offsets)
-            to.leads(
-                f"magic-{magic}-{codec}-kept",
-                "The offsets inside a wrapper are right: a leader does not compress it again.",
-                basis,
-                [replace(wrapper, offset=2)],
-                [entry(right, 700)],
-            )
+            why = "The offsets inside a wrapper are right: a leader does not compress it again."
+            to.leads(f"magic-{magic}-{codec}-kept", why, basis, [replace(wrapper, offset=2)], [entry(right, 700)])
             first = relative[0].offset
             fields: tuple[dict[str, Any], ...] = ({"key": b"", "value": None}, {"key": None, "value": b""}, {})
             unusual = tuple(replace(one, **field) for one, field in zip(relative, fields, strict=True))
@@ -366,21 +345,10 @@ def _limits(to: Written) -> None:
     basis = must("SEG-APP-021", flags=("APPEND_POLICY",))
     batch = _sent(Rec(value=bytes(40)))
     size = len(batch.encoded())
-    to.leads(
-        "segment-bytes",
-        "A batch is exactly as large as `segment.bytes` allows.",
-        basis,
-        [batch],
-        [entry(_placed(batch), 700)],
-        config={"segment.bytes": str(size)},
-    )
-    to.refuses(
-        "segment-bytes-one-less",
-        "A batch is larger than `segment.bytes` allows.",
-        basis,
-        [batch],
-        config={"segment.bytes": str(size - 1)},
-    )
+    why = "A batch is exactly as large as `segment.bytes` allows."
+    to.leads("segment-bytes", why, basis, [batch], [entry(_placed(batch), 700)], config={"segment.bytes": str(size)})
+    why = "A batch is larger than `segment.bytes` allows."
+    to.refuses("segment-bytes-one-less", why, basis, [batch], config={"segment.bytes": str(size - 1)})
     messages = [Msg(timestamp=NOW, offset=at) for at in range(3)]
     old = must("SEG-APP-021", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",))
     length = len(messages[0].encoded())
@@ -406,15 +374,8 @@ def _followers(to: Written) -> None:
     second = Batch(base=45, recs=(Rec(),), leader_epoch=3, attributes=0x100)
     both = [entry(first, 40), entry(second, 45)]
     for offset in (0, 39, 40):
-        to.follows(
-            f"as-leader-wrote-{offset}",
-            "A follower writes every byte as its leader wrote it, gaps between offsets included.",
-            basis,
-            [first, second],
-            both,
-            offset,
-            config=STAMPED,
-        )
+        why = "A follower writes every byte as its leader wrote it, gaps between offsets included."
+        to.follows(f"as-leader-wrote-{offset}", why, basis, [first, second], both, offset, config=STAMPED)
     for name, why, units, base_offset in (
         ("below-the-end", "The batch begins below the end of the log.", [first], "41"),
         ("offsets-back", "The second batch begins inside the first.", [first, replace(second, base=41)], "40"),
@@ -424,15 +385,8 @@ def _followers(to: Written) -> None:
     to.follows("next-offset", "The second batch begins at the offset after the first.", basis, [first, replace(second, base=42)], [entry(first, 40), entry(replace(second, base=42), 42)], 40)  # fmt: skip
     epoch = should("SEG-APP-014", flags=("APPEND_POLICY",))
     for limit, count in ((3, 2), (2, 1)):
-        to.follows(
-            f"until-epoch-{limit}",
-            "A follower leaves out batches of a later leader epoch than that of its fetch.",
-            epoch,
-            [first, second],
-            both[:count],
-            40,
-            leaderEpoch=limit,
-        )
+        why = "A follower leaves out batches of a later leader epoch than that of its fetch."
+        to.follows(f"until-epoch-{limit}", why, epoch, [first, second], both[:count], 40, leaderEpoch=limit)
     third = replace(first, base=50)
     for name, why, units, entries in (
         ("behind-a-later-epoch", "A follower also leaves out all batches after one of a later leader epoch.", [first, second, third], both[:1]),
@@ -490,14 +444,8 @@ def _overlapping(to: Written) -> None:
     first = Batch(base=10, recs=(Rec(), Rec(), Rec()))
     for base in (11, 12):
         units = [first, Batch(base=base, recs=(Rec(), Rec(), Rec()))]
-        to.follows(
-            f"begins-inside-at-{base}",
-            "The second entry begins inside the first and ends after it: brokers only compare where entries end.",
-            basis,
-            units,
-            [entry(one, one.base) for one in units],
-            10,
-        )
+        reason = "The second entry begins inside the first and ends after it: brokers only compare where entries end."
+        to.follows(f"begins-inside-at-{base}", reason, basis, units, [entry(one, one.base) for one in units], 10)
     given: Json = {"policy": "replicate", "baseOffset": "10"}
     inside = [first, Batch(base=11, recs=(Rec(), Rec()))]
     to.refuses("ends-inside", "The second entry ends where the first does.", basis, inside, **given)
@@ -517,14 +465,8 @@ def _coordinators(to: Written) -> None:
         leader_epoch=-1,
     )
     basis = should("SEG-APP-004", flags=("APPEND_POLICY",))
-    to.leads(
-        "marker",
-        "A coordinator, which is part of the broker, may append end markers.",
-        basis,
-        [marker],
-        [entry(_placed(marker), 700)],
-        origin="coordinator",
-    )
+    why = "A coordinator, which is part of the broker, may append end markers."
+    to.leads("marker", why, basis, [marker], [entry(_placed(marker), 700)], origin="coordinator")
     several = [_sent(Rec()), replace(_sent(Rec(), Rec()), base=55)]
     to.leads(
         "several-batches",
@@ -536,24 +478,13 @@ def _coordinators(to: Written) -> None:
         origin="coordinator",
     )
     bare = _sent(Rec(), producer_id=9, producer_epoch=0)
-    to.leads(
-        "no-sequence",
-        "For an append of a coordinator, the sequence is not checked.",
-        basis,
-        [bare],
-        [entry(_placed(bare), 700)],
-        origin="coordinator",
-    )
+    why = "For an append of a coordinator, the sequence is not checked."
+    to.leads("no-sequence", why, basis, [bare], [entry(_placed(bare), 700)], origin="coordinator")
     sequence = must("SEG-APP-007", flags=("APPEND_POLICY",))
     for producer, base in ((0, 0), (9, 2**31 - 1)):
         own = _sent(Rec(), Rec(), producer_id=producer, producer_epoch=0, base_sequence=base)
-        to.leads(
-            f"sequence-{base}-of-{producer}",
-            "An unknown producer may begin with any sequence from 0 on.",
-            sequence,
-            [own],
-            [entry(_placed(own), 700)],
-        )
+        why = "An unknown producer may begin with any sequence from 0 on."
+        to.leads(f"sequence-{base}-of-{producer}", why, sequence, [own], [entry(_placed(own), 700)])
     for producer in (0, 1, 2**31, 2**63 - 1):
         for name, bits in (("plain", 0), ("transactional", TRANSACTIONAL)):
             to.refuses(
@@ -579,21 +510,13 @@ def _frames(to: Written) -> None:
     for size in (8, 15):
         batch = _sent(*recs, codec="snappy", compress=lambda data, size=size: xerial(data) + XERIAL[:size])
         basis = must("SEG-COD-003", flags=("APPEND_POLICY",))
-        to.refuses(
-            f"snappy-second-header-cut-at-{size}",
-            "A second xerial header is cut short: a leader refuses the batch.",
-            basis,
-            [batch],
-        )
+        reason = "A second xerial header is cut short: a leader refuses the batch."
+        to.refuses(f"snappy-second-header-cut-at-{size}", reason, basis, [batch])
     for cut in (1, 3, 4):
         batch = _sent(*recs, codec="lz4", compress=lambda data, cut=cut: _summed_frame(data)[:-cut])
         basis = must("SEG-COD-010", flags=("APPEND_POLICY",))
-        to.refuses(
-            f"lz4-content-checksum-cut-by-{cut}",
-            "The content checksum of the lz4 frame is cut short: a leader refuses the batch.",
-            basis,
-            [batch],
-        )
+        reason = "The content checksum of the lz4 frame is cut short: a leader refuses the batch."
+        to.refuses(f"lz4-content-checksum-cut-by-{cut}", reason, basis, [batch])
 
 
 def _half_a_member(data: bytes) -> bytes:

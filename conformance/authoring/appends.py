@@ -86,146 +86,61 @@ def appends() -> Family:
     takes("plain", "A leader takes a usual batch of a producer.", single, plain.encoded())
     takes("one-record", "A leader takes a batch of one record.", single, sent(Rec()).encoded())
     for codec, compress in COMPRESSORS.items():
-        takes(
-            f"codec-{codec}",
-            "A leader takes a batch that the producer compressed.",
-            single,
-            replace(plain, codec=codec, compress=compress).encoded(),
-        )
-    takes(
-        "idempotent",
-        "A leader takes a batch with producer id, epoch and sequence.",
-        single,
-        replace(plain, producer_id=9, producer_epoch=0, base_sequence=0).encoded(),
-    )
-    takes(
-        "transactional",
-        "A leader takes a batch of a transaction.",
-        single,
-        replace(plain, attributes=TRANSACTIONAL, producer_id=9, producer_epoch=0, base_sequence=5).encoded(),
-    )
-    takes(
-        "leader-epoch",
-        "A leader ignores the leader epoch in a batch of a producer.",
-        single,
-        replace(plain, leader_epoch=77).encoded(),
-    )
-    takes(
-        "unknown-bits",
-        "A leader takes a batch with attribute bits that have no meaning.",
-        single,
-        replace(plain, attributes=0x100).encoded(),
-    )
-    takes(
-        "headers",
-        "A leader takes a batch of records with headers.",
-        single,
-        sent(Rec(headers=((b"a", None),))).encoded(),
-    )
-    takes(
-        "wrong-maximum-timestamp",
-        "A leader takes a batch with a wrong maximum timestamp and corrects it.",
-        must("SEG-APP-026", flags=("APPEND_POLICY",)),
-        replace(plain, max_timestamp=NOW + 5).encoded(),
-    )
-    refuses(
-        "base-offset-5",
-        "A batch of a producer has to begin at offset 0; the leader assigns the offsets.",
-        single,
-        with_field(plain.encoded(), BASE_OFFSET, 5),
-    )
-    refuses(
-        "gap", "A leader refuses a batch in which an offset is missing.", single, sent(Rec(), Rec(delta=2)).encoded()
-    )
-    refuses(
-        "last-delta-too-large",
-        "The last offset delta is larger than that of the last record.",
-        single,
-        with_field(plain.encoded(), LAST_OFFSET_DELTA, 5),
-    )
-    refuses(
-        "last-delta-too-small",
-        "The last offset delta is smaller than that of the last record.",
-        single,
-        with_field(plain.encoded(), LAST_OFFSET_DELTA, 0),
-    )
-    may_refuse(
-        "deltas-twice",
-        "Two records have the same offset delta.",
-        "SEG-APP-004",
-        sent(Rec(delta=0), Rec(delta=0), last_delta=1).encoded(),
-    )
-    may_refuse(
-        "deltas-back",
-        "The offset deltas of the records decrease.",
-        "SEG-APP-004",
-        sent(Rec(delta=1), Rec(delta=0)).encoded(),
-    )
-    refuses("empty", "A leader refuses a batch without records.", single, empty(0, 0, leader_epoch=-1).encoded())
-    refuses(
-        "count-too-large",
-        "The records count is not the number of records.",
-        must("SEG-BAT-008", "SEG-APP-004", flags=("APPEND_POLICY",)),
-        with_field(plain.encoded(), COUNT, 3),
-    )
-    refuses(
-        "two-batches",
-        "A leader refuses two batches in one append.",
-        single,
-        plain.encoded() + replace(plain, base=2).encoded(),
-    )
+        why = "A leader takes a batch that the producer compressed."
+        takes(f"codec-{codec}", why, single, replace(plain, codec=codec, compress=compress).encoded())
+    for name, why, basis, content in (
+        ("idempotent", "A leader takes a batch with producer id, epoch and sequence.", single, replace(plain, producer_id=9, producer_epoch=0, base_sequence=0).encoded()),
+        ("transactional", "A leader takes a batch of a transaction.", single, replace(plain, attributes=TRANSACTIONAL, producer_id=9, producer_epoch=0, base_sequence=5).encoded()),
+        ("leader-epoch", "A leader ignores the leader epoch in a batch of a producer.", single, replace(plain, leader_epoch=77).encoded()),
+        ("unknown-bits", "A leader takes a batch with attribute bits that have no meaning.", single, replace(plain, attributes=0x100).encoded()),
+        ("headers", "A leader takes a batch of records with headers.", single, sent(Rec(headers=((b"a", None),))).encoded()),
+        ("wrong-maximum-timestamp", "A leader takes a batch with a wrong maximum timestamp and corrects it.", must("SEG-APP-026", flags=("APPEND_POLICY",)),
+         replace(plain, max_timestamp=NOW + 5).encoded()),
+    ):  # fmt: skip
+        takes(name, why, basis, content)
+    for name, why, content in (
+        ("base-offset-5", "A batch of a producer has to begin at offset 0; the leader assigns the offsets.", with_field(plain.encoded(), BASE_OFFSET, 5)),
+        ("gap", "A leader refuses a batch in which an offset is missing.", sent(Rec(), Rec(delta=2)).encoded()),
+        ("last-delta-too-large", "The last offset delta is larger than that of the last record.", with_field(plain.encoded(), LAST_OFFSET_DELTA, 5)),
+        ("last-delta-too-small", "The last offset delta is smaller than that of the last record.", with_field(plain.encoded(), LAST_OFFSET_DELTA, 0)),
+    ):  # fmt: skip
+        refuses(name, why, single, content)
+    for name, why, content in (
+        ("deltas-twice", "Two records have the same offset delta.", sent(Rec(delta=0), Rec(delta=0), last_delta=1).encoded()),
+        ("deltas-back", "The offset deltas of the records decrease.", sent(Rec(delta=1), Rec(delta=0)).encoded()),
+    ):  # fmt: skip
+        may_refuse(name, why, "SEG-APP-004", content)
+    for name, why, basis, content in (
+        ("empty", "A leader refuses a batch without records.", single, empty(0, 0, leader_epoch=-1).encoded()),
+        ("count-too-large", "The records count is not the number of records.", must("SEG-BAT-008", "SEG-APP-004", flags=("APPEND_POLICY",)), with_field(plain.encoded(), COUNT, 3)),
+        ("two-batches", "A leader refuses two batches in one append.", single, plain.encoded() + replace(plain, base=2).encoded()),
+    ):  # fmt: skip
+        refuses(name, why, basis, content)
     alone = "Each of the batches could be appended alone, but not together."
     idempotent = replace(plain, producer_id=9, producer_epoch=0, base_sequence=0)
     for name, one in (("", plain), ("-idempotent", idempotent)):
         second = replace(one, base_sequence=2) if name else one
         for count in (2, 3):
             refuses(f"{count}-batches-from-0{name}", alone, single, one.encoded() + second.encoded() * (count - 1))
-    refuses(
-        "control",
-        "A leader refuses a control batch of a producer.",
-        single,
-        Batch(
-            recs=(Rec(key=control_key(1), value=marker_value(0)),),
-            attributes=CONTROL | TRANSACTIONAL,
-            producer_id=9,
-            producer_epoch=0,
-            base_timestamp=NOW,
-        ).encoded(),
-    )
-    refuses(
-        "no-sequence",
-        "A leader refuses a batch with a producer id and without a sequence.",
-        must("SEG-APP-007", "SEG-APP-004", flags=("APPEND_POLICY",)),
-        replace(plain, producer_id=9, producer_epoch=0).encoded(),
-    )
     damaged = must("SEG-BAT-003", flags=("APPEND_POLICY",))
-    refuses("wrong-crc", "A batch with a wrong checksum is refused.", damaged, flipped(plain.encoded(), 65))
+    for name, why, basis, content in (
+        ("control", "A leader refuses a control batch of a producer.", single,
+         Batch(recs=(Rec(key=control_key(1), value=marker_value(0)),), attributes=CONTROL | TRANSACTIONAL, producer_id=9, producer_epoch=0, base_timestamp=NOW).encoded()),
+        ("no-sequence", "A leader refuses a batch with a producer id and without a sequence.", must("SEG-APP-007", "SEG-APP-004", flags=("APPEND_POLICY",)),
+         replace(plain, producer_id=9, producer_epoch=0).encoded()),
+        ("wrong-crc", "A batch with a wrong checksum is refused.", damaged, flipped(plain.encoded(), 65)),
+    ):  # fmt: skip
+        refuses(name, why, basis, content)
     may_refuse("nothing", "The append contains no bytes.", "SEG-APP-005", b"")
     may_refuse("only-a-part", "The append contains only part of a batch.", "SEG-APP-005", plain.encoded()[:-1])
-    takes(
-        "part-behind",
-        "A leader does not write the bytes after the last whole batch.",
-        must("SEG-APP-005", flags=("APPEND_POLICY",)),
-        plain.encoded() + b"\0\0\0",
-    )
-    refuses(
-        "unknown-codec",
-        "A leader refuses a codec that does not exist.",
-        must("SEG-COD-001", flags=("APPEND_POLICY",)),
-        replace(plain, attributes=5).encoded(),
-    )
-    refuses(
-        "bad-gzip",
-        "A leader refuses data that cannot be decompressed.",
-        must("SEG-COD-002", flags=("APPEND_POLICY",)),
-        replace(plain, codec="gzip", stored=b"no gzip at all").encoded(),
-    )
-    refuses(
-        "bad-record",
-        "A leader refuses a record that cannot be read.",
-        must("SEG-REC-006", flags=("APPEND_POLICY",)),
-        replace(plain, stored=b"\x10\0\0\0\1\x7f").encoded(),
-    )
+    why = "A leader does not write the bytes after the last whole batch."
+    takes("part-behind", why, must("SEG-APP-005", flags=("APPEND_POLICY",)), plain.encoded() + b"\0\0\0")
+    for name, why, rule, content in (
+        ("unknown-codec", "A leader refuses a codec that does not exist.", "SEG-COD-001", replace(plain, attributes=5).encoded()),
+        ("bad-gzip", "A leader refuses data that cannot be decompressed.", "SEG-COD-002", replace(plain, codec="gzip", stored=b"no gzip at all").encoded()),
+        ("bad-record", "A leader refuses a record that cannot be read.", "SEG-REC-006", replace(plain, stored=b"\x10\0\0\0\1\x7f").encoded()),
+    ):  # fmt: skip
+        refuses(name, why, must(rule, flags=("APPEND_POLICY",)), content)
     _log_append_times(may_refuse, plain)
     _sizes(takes, refuses, plain)
     _clocks(takes, refuses)
@@ -274,68 +189,30 @@ def _sizes(takes: object, refuses: object, plain: Batch) -> None:
     assert callable(refuses)
     basis = must("SEG-APP-006", flags=("APPEND_POLICY",))
     size = len(plain.encoded())
-    takes(
-        "max-message-bytes",
-        "The batch, including offset and length, is exactly as large as `max.message.bytes` allows.",
-        basis,
-        plain.encoded(),
-        max_message_bytes=str(size),
-    )
-    refuses(
-        "max-message-bytes-one-less",
-        "The batch is one byte larger than `max.message.bytes` allows.",
-        basis,
-        plain.encoded(),
-        max_message_bytes=str(size - 1),
-    )
-    refuses(
-        "max-message-bytes-0",
-        "With `max.message.bytes=0`, a leader refuses every batch.",
-        basis,
-        plain.encoded(),
-        max_message_bytes="0",
-    )
+    why = "The batch, including offset and length, is exactly as large as `max.message.bytes` allows."
+    takes("max-message-bytes", why, basis, plain.encoded(), max_message_bytes=str(size))
+    for name, why, max_message_bytes in (
+        ("max-message-bytes-one-less", "The batch is one byte larger than `max.message.bytes` allows.", str(size - 1)),
+        ("max-message-bytes-0", "With `max.message.bytes=0`, a leader refuses every batch.", "0"),
+    ):  # fmt: skip
+        refuses(name, why, basis, plain.encoded(), max_message_bytes=max_message_bytes)
 
 
 def _keys(takes: object, refuses: object) -> None:
     assert callable(takes)
     assert callable(refuses)
     keys = must("SEG-APP-012", flags=("APPEND_POLICY",))
-    refuses(
-        "compacted-null-key",
-        "A compacted topic refuses a record without a key.",
-        keys,
-        sent(Rec(), Rec(key=None)).encoded(),
-        cleanup_policy="compact",
-    )
-    takes(
-        "compacted-empty-key",
-        "A compacted topic takes a record with an empty key.",
-        keys,
-        sent(Rec(key=b"")).encoded(),
-        cleanup_policy="compact",
-    )
-    takes(
-        "null-key",
-        "A topic that is not compacted takes a record without a key.",
-        keys,
-        sent(Rec(key=None)).encoded(),
-        cleanup_policy="delete",
-    )
-    refuses(
-        "compacted-and-deleted-null-key",
-        "A topic with both cleanup policies also refuses a record without a key.",
-        keys,
-        sent(Rec(key=None)).encoded(),
-        cleanup_policy="compact,delete",
-    )
-    takes(
-        "compacted-tombstone",
-        "A compacted topic takes a tombstone: a key and a null value.",
-        keys,
-        sent(Rec(value=None)).encoded(),
-        cleanup_policy="compact",
-    )
+    why = "A compacted topic refuses a record without a key."
+    refuses("compacted-null-key", why, keys, sent(Rec(), Rec(key=None)).encoded(), cleanup_policy="compact")
+    for name, why, content, cleanup_policy in (
+        ("compacted-empty-key", "A compacted topic takes a record with an empty key.", sent(Rec(key=b"")).encoded(), "compact"),
+        ("null-key", "A topic that is not compacted takes a record without a key.", sent(Rec(key=None)).encoded(), "delete"),
+    ):  # fmt: skip
+        takes(name, why, keys, content, cleanup_policy=cleanup_policy)
+    why = "A topic with both cleanup policies also refuses a record without a key."
+    refuses("compacted-and-deleted-null-key", why, keys, sent(Rec(key=None)).encoded(), cleanup_policy="compact,delete")
+    why = "A compacted topic takes a tombstone: a key and a null value."
+    takes("compacted-tombstone", why, keys, sent(Rec(value=None)).encoded(), cleanup_policy="compact")
 
 
 def _clocks(takes: object, refuses: object) -> None:
@@ -350,36 +227,15 @@ def _clocks(takes: object, refuses: object) -> None:
     takes(
         "time-ahead", "The timestamp is exactly as far ahead of the clock as allowed.", basis, at(NOW + HOUR), **limits
     )
-    refuses(
-        "time-too-far-ahead",
-        "The timestamp is a millisecond further from the clock than allowed.",
-        basis,
-        at(NOW + HOUR + 1),
-        **limits,
-    )
-    takes(
-        "time-behind",
-        "The timestamp is exactly as far behind the clock as allowed.",
-        basis,
-        at(NOW - 2 * HOUR),
-        **limits,
-    )
-    refuses(
-        "time-too-far-behind",
-        "The timestamp is a millisecond further from the clock than allowed.",
-        basis,
-        at(NOW - 2 * HOUR - 1),
-        **limits,
-    )
+    reason = "The timestamp is a millisecond further from the clock than allowed."
+    refuses("time-too-far-ahead", reason, basis, at(NOW + HOUR + 1), **limits)
+    reason = "The timestamp is exactly as far behind the clock as allowed."
+    takes("time-behind", reason, basis, at(NOW - 2 * HOUR), **limits)
+    reason = "The timestamp is a millisecond further from the clock than allowed."
+    refuses("time-too-far-behind", reason, basis, at(NOW - 2 * HOUR - 1), **limits)
     takes("no-time", "A record without a timestamp is never too far from the clock.", basis, at(-1), **limits)
-    takes(
-        "stamped-topic",
-        "With LogAppendTime, the producer's timestamp may be any.",
-        basis,
-        at(NOW + 99 * HOUR),
-        message_timestamp_type="LogAppendTime",
-        **limits,
-    )
+    reason = "With LogAppendTime, the producer's timestamp may be any."
+    takes("stamped-topic", reason, basis, at(NOW + 99 * HOUR), message_timestamp_type="LogAppendTime", **limits)
     default = must("SEG-APP-024", since="4.0", flags=("CLOCKS",))
     for codec, compress in {"none": None, **COMPRESSORS}.items():
         for name, at in (("first", 0), ("second", 1), ("middle", 2), ("last", 4)):

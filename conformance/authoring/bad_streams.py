@@ -57,22 +57,12 @@ def bad_data() -> Family:
     )
     unknown = must("SEG-COD-001", flags=("CODEC_ID",), needs=("magic:2",))
     for number in (5, 6, 7):
-        family.invalid(
-            f"codec-{number}",
-            "The attributes name a codec that does not exist; the records are not compressed.",
-            unknown,
-            "compression",
-            GOOD,
-            Batch(base=10, attributes=number, recs=(R1, R2)).encoded(),
-        )
-        family.invalid(
-            f"codec-{number}-transactional",
-            "The attributes name a codec that does not exist, and set other bits.",
-            unknown,
-            "compression",
-            GOOD,
-            Batch(base=10, attributes=number | 0x10, producer_id=4, producer_epoch=0, base_sequence=0).encoded(),
-        )
+        for name, why, unit in (
+            (f"codec-{number}", "The attributes name a codec that does not exist; the records are not compressed.", Batch(base=10, attributes=number, recs=(R1, R2)).encoded()),
+            (f"codec-{number}-transactional", "The attributes name a codec that does not exist, and set other bits.",
+             Batch(base=10, attributes=number | 0x10, producer_id=4, producer_epoch=0, base_sequence=0).encoded()),
+        ):  # fmt: skip
+            family.invalid(name, why, unknown, "compression", GOOD, unit)
         family.invalid(
             f"magic-1-codec-{number}",
             "The attributes of a message of magic 1 name a codec that does not exist.",
@@ -97,44 +87,21 @@ def bad_data() -> Family:
                 codec,
                 lambda data, cut=cut, compress=compress: compress(data)[:cut],
             )
-        refused(
-            family,
-            f"{codec}-nothing",
-            "The attributes name a codec and records are counted, but there is no data.",
-            start,
-            codec,
-            lambda _: b"",
-        )
-        refused(
-            family,
-            f"{codec}-plain-records",
-            "The attributes name a codec, but the records are not compressed.",
-            start,
-            codec,
-            lambda data: data,
-        )
+        for why, terms, value in (
+            (f"{codec}-nothing", "The attributes name a codec and records are counted, but there is no data.", lambda _: b""),
+            (f"{codec}-plain-records", "The attributes name a codec, but the records are not compressed.", lambda data: data),
+        ):  # fmt: skip
+            refused(family, why, terms, start, codec, value)
         for name, junk in (
             ("zeros", bytes(40)),
             ("ones", b"\xff" * 40),
             ("text", b"This is no compressed data at all, is it?"),
         ):
-            refused(
-                family,
-                f"{codec}-{name}",
-                "The attributes name a codec, but the bytes are not compressed data.",
-                start,
-                codec,
-                lambda _, junk=junk: junk,
-            )
+            why = "The attributes name a codec, but the bytes are not compressed data."
+            refused(family, f"{codec}-{name}", why, start, codec, lambda _, junk=junk: junk)
         other = COMPRESSORS["gzip" if codec != "gzip" else "zstd"]
-        refused(
-            family,
-            f"{codec}-of-another-codec",
-            "The data was compressed by another codec than the attributes name.",
-            start,
-            codec,
-            lambda data, other=other: other(data),
-        )
+        why = "The data was compressed by another codec than the attributes name."
+        refused(family, f"{codec}-of-another-codec", why, start, codec, lambda data, other=other: other(data))
         family.invalid(
             f"{codec}-as-none",
             "The data is compressed, but the attributes name no codec.",
@@ -154,57 +121,22 @@ def _bad_gzip(family: Family, basis: Basis) -> None:
     def trailer(change: int, position: int) -> Callable[[bytes], bytes]:
         return lambda data: (whole := gzip(data))[:position] + bytes([whole[position] ^ change]) + whole[position:][1:]
 
-    refused(family, "gzip-wrong-crc", "The checksum in the trailer is wrong.", basis, "gzip", trailer(1, -8))
-    refused(
-        family,
-        "gzip-wrong-size",
-        "The size in the trailer is wrong.",
-        basis,
-        "gzip",
-        lambda data: gzip(data)[:-4] + struct.pack("<I", len(data) + 1),
-    )
-    refused(
-        family,
-        "gzip-wrong-method",
-        "A compression method that is not deflate.",
-        basis,
-        "gzip",
-        lambda data: b"\x1f\x8b\x09" + gzip(data)[3:],
-    )
-    refused(
-        family,
-        "gzip-second-member-damaged",
-        "The second member has a wrong checksum.",
-        replace(basis, req=("SEG-COD-002", "SEG-COD-017")),
-        "gzip",
-        lambda data: gzip(halves(data)[0]) + trailer(1, -8)(halves(data)[1]),
-        LONG,
-    )
-    refused(
-        family,
-        "gzip-second-member-cut",
-        "The second member is cut.",
-        replace(basis, req=("SEG-COD-002", "SEG-COD-017")),
-        "gzip",
-        lambda data: gzip(halves(data)[0]) + gzip(halves(data)[1])[:-9],
-        LONG,
-    )
-    refused(
-        family,
-        "gzip-bad-distance",
-        "A deflate distance points before the start of the data.",
-        basis,
-        "gzip",
-        lambda data: gzip(data, body=bytes.fromhex("4b04120000")),
-    )
-    refused(
-        family,
-        "zlib-not-gzip",
-        "A zlib stream in place of a gzip one.",
-        basis,
-        "gzip",
-        lambda data: b"\x78\x9c" + deflated(data) + b"\0\0\0\0",
-    )
+    for why, terms, value in (
+        ("gzip-wrong-crc", "The checksum in the trailer is wrong.", trailer(1, -8)),
+        ("gzip-wrong-size", "The size in the trailer is wrong.", lambda data: gzip(data)[:-4] + struct.pack("<I", len(data) + 1)),
+        ("gzip-wrong-method", "A compression method that is not deflate.", lambda data: b"\x1f\x8b\x09" + gzip(data)[3:]),
+    ):  # fmt: skip
+        refused(family, why, terms, basis, "gzip", value)
+    for why, terms, value in (
+        ("gzip-second-member-damaged", "The second member has a wrong checksum.", lambda data: gzip(halves(data)[0]) + trailer(1, -8)(halves(data)[1])),
+        ("gzip-second-member-cut", "The second member is cut.", lambda data: gzip(halves(data)[0]) + gzip(halves(data)[1])[:-9]),
+    ):  # fmt: skip
+        refused(family, why, terms, replace(basis, req=("SEG-COD-002", "SEG-COD-017")), "gzip", value, LONG)
+    for why, terms, value in (
+        ("gzip-bad-distance", "A deflate distance points before the start of the data.", lambda data: gzip(data, body=bytes.fromhex("4b04120000"))),
+        ("zlib-not-gzip", "A zlib stream in place of a gzip one.", lambda data: b"\x78\x9c" + deflated(data) + b"\0\0\0\0"),
+    ):  # fmt: skip
+        refused(family, why, terms, basis, "gzip", value)
 
 
 def _of_a_cut(codec: str, cut: int, size: int, basis: Basis) -> Basis:
@@ -241,46 +173,16 @@ def _bad_snappy(family: Family, basis: Basis) -> None:
         "block-of-no-bytes": lambda data: XERIAL + bytes(4) + xerial(data, header=b""),
     }
     for name, compress in rows.items():
-        refused(
-            family,
-            f"snappy-{name}",
-            "A size or copy in the snappy block is impossible; a reader must not allocate memory for such a size.",
-            basis,
-            "snappy",
-            compress,
-        )
-    refused(
-        family,
-        "snappy-header-only",
-        "A xerial header without a block decompresses to no bytes, but the batch counts records.",
-        replace(basis, req=("SEG-BAT-008", "SEG-COD-003")),
-        "snappy",
-        lambda _: XERIAL,
-    )
-    refused(
-        family,
-        "snappy-header-cut",
-        "The data ends inside the xerial header.",
-        basis,
-        "snappy",
-        lambda _: XERIAL[:12],
-    )
-    refused(
-        family,
-        "snappy-bare-size-of-4-gib",
-        "A raw block that claims 4 GiB.",
-        replace(basis, req=("SEG-COD-004",)),
-        "snappy",
-        lambda data: b"\xff\xff\xff\xff\x0f" + snappy_block(data)[1:],
-    )
-    refused(
-        family,
-        "snappy-cut-between-blocks",
-        "The data is cut off between two snappy blocks: only the records count shows that something is missing.",
-        replace(basis, req=("SEG-BAT-008",)),
-        "snappy",
-        lambda data: xerial(data[:8]),
-    )
+        why = "A size or copy in the snappy block is impossible; a reader must not allocate memory for such a size."
+        refused(family, f"snappy-{name}", why, basis, "snappy", compress)
+    for why, terms, offset, value in (
+        ("snappy-header-only", "A xerial header without a block decompresses to no bytes, but the batch counts records.", replace(basis, req=("SEG-BAT-008", "SEG-COD-003")), lambda _: XERIAL),
+        ("snappy-header-cut", "The data ends inside the xerial header.", basis, lambda _: XERIAL[:12]),
+        ("snappy-bare-size-of-4-gib", "A raw block that claims 4 GiB.", replace(basis, req=("SEG-COD-004",)), lambda data: b"\xff\xff\xff\xff\x0f" + snappy_block(data)[1:]),
+        ("snappy-cut-between-blocks", "The data is cut off between two snappy blocks: only the records count shows that something is missing.",
+         replace(basis, req=("SEG-BAT-008",)), lambda data: xerial(data[:8])),
+    ):  # fmt: skip
+        refused(family, why, terms, offset, "snappy", value)
 
 
 def bombs() -> Family:
@@ -307,18 +209,11 @@ def bombs() -> Family:
             must("SEG-COD-016", flags=("BOMB",)),
             packed(codec, compress, (Rec(value=value),)),
         )
-    family.valid(
-        "lz4-1-mib",
-        "One mebibyte of zeros is valid with lz4, which compresses to a 255th at best.",
-        must("SEG-COD-016", flags=("BOMB",)),
-        packed("lz4", lz4_frame, (Rec(value=bytes(small)),)),
-    )
-    family.valid(
-        "snappy-256-kib",
-        "A quarter of a mebibyte of zeros is valid with snappy.",
-        must("SEG-COD-016", flags=("BOMB",)),
-        packed("snappy", xerial, (Rec(value=bytes(small // 4)),)),
-    )
+    for name, why, unit in (
+        ("lz4-1-mib", "One mebibyte of zeros is valid with lz4, which compresses to a 255th at best.", packed("lz4", lz4_frame, (Rec(value=bytes(small)),))),
+        ("snappy-256-kib", "A quarter of a mebibyte of zeros is valid with snappy.", packed("snappy", xerial, (Rec(value=bytes(small // 4)),))),
+    ):  # fmt: skip
+        family.valid(name, why, must("SEG-COD-016", flags=("BOMB",)), unit)
     _limits(family)
     hostile = should("SEG-COD-016", flags=("BOMB",))
 
@@ -329,55 +224,24 @@ def bombs() -> Family:
         )
 
     rle = (128 * 1024 << 3 | 2).to_bytes(3, "little") + b"\0"
-    bomb(
-        "zstd-of-1-gib",
-        "A gibibyte of zeros in 32 kilobytes. A reader that decompresses piece by piece stops at the first record.",
-        "zstd",
-        ZSTD_MAGIC + b"\0\x58" + rle * 8192 + zstd_block(b""),
-    )
     gigabytes = codecs.kept("gzip-64-mib", b"64 MiB of zeros", lambda _: deflated_zeros(64))
-    bomb(
-        "gzip-of-64-mib",
-        "Sixty-four mebibytes of zeros in 64 kilobytes.",
-        "gzip",
-        codecs.GZIP_HEADER + gigabytes + struct.pack("<II", 0, 64 * small),
-    )
-    bomb("gzip-many-members", "Two thousand empty gzip members.", "gzip", gzip(b"") * 2000)
-    bomb(
-        "snappy-many-empty-blocks",
-        "Ten thousand empty snappy blocks.",
-        "snappy",
-        XERIAL + b"\0\0\0\1\0" * 10_000,
-    )
-    bomb("snappy-many-headers", "A thousand xerial headers and no block.", "snappy", XERIAL * 1000)
-    bomb("zstd-many-frames", "Three thousand empty zstd frames.", "zstd", zstd_raw(b"") * 3000)
-    bomb(
-        "zstd-many-skippable",
-        "Three thousand skippable zstd frames and no other.",
-        "zstd",
-        bytes.fromhex("502a4d1800000000") * 3000,
-    )
-    bomb(
-        "lz4-many-blocks",
-        "A thousand stored lz4 blocks of one byte.",
-        "lz4",
-        lz4_header() + lz4_stored(b"\0") * 1000 + LZ4_END,
-    )
-    bomb(
-        "records-of-nothing",
-        "The records count is 2147483647 over a stream of zeros: a careless reader loops for hours or allocates "
-        "too much.",
-        "zstd",
-        ZSTD_MAGIC + b"\0\x58" + rle * 64 + zstd_block(b""),
-        2**31 - 1,
-    )
-    bomb(
-        "gzip-count-2147483647",
-        "The records count is 2147483647 over one compressed record.",
-        "gzip",
-        gzip(R1.encoded()),
-        2**31 - 1,
-    )
+    for name, why, codec, stored in (
+        ("zstd-of-1-gib", "A gibibyte of zeros in 32 kilobytes. A reader that decompresses piece by piece stops at the first record.", "zstd", ZSTD_MAGIC + b"\0\x58" + rle * 8192 + zstd_block(b"")),
+        ("gzip-of-64-mib", "Sixty-four mebibytes of zeros in 64 kilobytes.", "gzip", codecs.GZIP_HEADER + gigabytes + struct.pack("<II", 0, 64 * small)),
+        ("gzip-many-members", "Two thousand empty gzip members.", "gzip", gzip(b"") * 2000),
+        ("snappy-many-empty-blocks", "Ten thousand empty snappy blocks.", "snappy", XERIAL + b"\0\0\0\1\0" * 10_000),
+        ("snappy-many-headers", "A thousand xerial headers and no block.", "snappy", XERIAL * 1000),
+        ("zstd-many-frames", "Three thousand empty zstd frames.", "zstd", zstd_raw(b"") * 3000),
+        ("zstd-many-skippable", "Three thousand skippable zstd frames and no other.", "zstd", bytes.fromhex("502a4d1800000000") * 3000),
+        ("lz4-many-blocks", "A thousand stored lz4 blocks of one byte.", "lz4", lz4_header() + lz4_stored(b"\0") * 1000 + LZ4_END),
+    ):  # fmt: skip
+        bomb(name, why, codec, stored)
+    for name, why, codec, stored in (
+        ("records-of-nothing", "The records count is 2147483647 over a stream of zeros: a careless reader loops for hours or allocates too much.", "zstd",
+         ZSTD_MAGIC + b"\0\x58" + rle * 64 + zstd_block(b"")),
+        ("gzip-count-2147483647", "The records count is 2147483647 over one compressed record.", "gzip", gzip(R1.encoded())),
+    ):  # fmt: skip
+        bomb(name, why, codec, stored, 2**31 - 1)
     _nested(family)
     return family
 

@@ -158,12 +158,8 @@ def _lz4(family: Family) -> None:
             start = raw.index(value) + 1
             return _lz4_blocks(_lz4_token(raw[:start], count) + _lz4_token(raw[start + count :], None))
 
-        family.valid(
-            f"match-of-{count}",
-            "A match so long that the bytes of its length end at 0, 254 or 255, or one more.",
-            basis,
-            packed("lz4", matched, (Rec(key=None, value=value),)),
-        )
+        why = "A match so long that the bytes of its length end at 0, 254 or 255, or one more."
+        family.valid(f"match-of-{count}", why, basis, packed("lz4", matched, (Rec(key=None, value=value),)))
     full = (Rec(value=bytes(2**16 - 20)),)
     size = len(packed("none", bytes, full).encoded()) - 61
     full = (Rec(value=bytes(2**16 - 20 + 2**16 - size)),)

@@ -99,21 +99,12 @@ def gzips() -> Family:
             must("SEG-COD-002", **since),
             packed("gzip", lambda data, level=level: gzip(data, body=deflated(data, level)), LONG),
         )
-    family.valid(
-        "stored",
-        "Deflate data that is stored and not compressed.",
-        must("SEG-COD-002"),
-        packed("gzip", lambda data: gzip(data, body=deflate_stored(data))),
-    )
-    family.valid(
-        "two-stored-blocks", "A gzip member with two deflate blocks.", must("SEG-COD-002"), packed("gzip", _two_blocks)
-    )
-    family.valid(
-        "seventy-thousand-bytes",
-        "Seventy thousand bytes are more than a usual buffer holds.",
-        must("SEG-COD-002"),
-        packed("gzip", gzip, WIDE),
-    )
+    for name, why, unit in (
+        ("stored", "Deflate data that is stored and not compressed.", packed("gzip", lambda data: gzip(data, body=deflate_stored(data)))),
+        ("two-stored-blocks", "A gzip member with two deflate blocks.", packed("gzip", _two_blocks)),
+        ("seventy-thousand-bytes", "Seventy thousand bytes are more than a usual buffer holds.", packed("gzip", gzip, WIDE)),
+    ):  # fmt: skip
+        family.valid(name, why, must("SEG-COD-002"), unit)
     fields = {
         "name": (codecs.GZIP_NAME, b"data.log\0"),
         "empty-name": (codecs.GZIP_NAME, b"\0"),
@@ -163,40 +154,17 @@ def gzips() -> Family:
             members,
             packed("gzip", lambda data, count=count: b"".join(map(gzip, halves(data, count)))),
         )
-    family.valid(
-        "empty-member-first",
-        "The first gzip member is empty.",
-        members,
-        packed("gzip", lambda data: gzip(b"") + gzip(data)),
-    )
-    family.valid(
-        "empty-member-last",
-        "The last gzip member is empty.",
-        members,
-        packed("gzip", lambda data: gzip(data) + gzip(b"")),
-    )
-    family.valid(
-        "members-with-names",
-        "Each gzip member has a header with its own optional fields.",
-        must("SEG-COD-017", flags=("GZIP_MEMBERS", "GZIP_FIELDS")),
-        packed(
-            "gzip",
-            lambda data: b"".join(gzip(half, header=gzip_header(codecs.GZIP_NAME, b"part\0")) for half in halves(data)),
-        ),
-    )
-    family.valid(
-        "members-of-a-long-batch",
-        "Several gzip members, each of many kilobytes.",
-        members,
-        packed("gzip", lambda data: b"".join(map(gzip, halves(data, 4))), WIDE),
-    )
+    for name, why, basis, unit in (
+        ("empty-member-first", "The first gzip member is empty.", members, packed("gzip", lambda data: gzip(b"") + gzip(data))),
+        ("empty-member-last", "The last gzip member is empty.", members, packed("gzip", lambda data: gzip(data) + gzip(b""))),
+        ("members-with-names", "Each gzip member has a header with its own optional fields.", must("SEG-COD-017", flags=("GZIP_MEMBERS", "GZIP_FIELDS")),
+         packed("gzip", lambda data: b"".join(gzip(half, header=gzip_header(codecs.GZIP_NAME, b"part\0")) for half in halves(data)))),
+        ("members-of-a-long-batch", "Several gzip members, each of many kilobytes.", members, packed("gzip", lambda data: b"".join(map(gzip, halves(data, 4))), WIDE)),
+    ):  # fmt: skip
+        family.valid(name, why, basis, unit)
     for name, junk in (("one-byte", b"j"), ("zeros", bytes(16)), ("text", b"junk behind the last member")):
-        family.valid(
-            f"junk-{name}",
-            "A decoder ignores bytes after the last gzip member that do not begin another member.",
-            may("SEG-COD-018"),
-            packed("gzip", lambda data, junk=junk: gzip(data) + junk),
-        )
+        why = "A decoder ignores bytes after the last gzip member that do not begin another member."
+        family.valid(f"junk-{name}", why, may("SEG-COD-018"), packed("gzip", lambda data, junk=junk: gzip(data) + junk))
     return family
 
 
@@ -257,12 +225,8 @@ def xerials() -> Family:
         ),
     )
     for size in (1, 7, 8, 25):
-        family.valid(
-            f"blocks-of-{size}",
-            "Many small blocks; records and their lengths continue from one block to the next.",
-            basis,
-            packed("snappy", lambda data, size=size: xerial(data, size)),
-        )
+        why = "Many small blocks; records and their lengths continue from one block to the next."
+        family.valid(f"blocks-of-{size}", why, basis, packed("snappy", lambda data, size=size: xerial(data, size)))
     for size in (1024, 32768, 65536, 200_000):
         family.valid(
             f"blocks-of-{size}-long",
@@ -270,40 +234,20 @@ def xerials() -> Family:
             basis,
             packed("snappy", lambda data, size=size: xerial(data, size), WIDE),
         )
-    family.valid(
-        "compressible",
-        "Blocks with copies, not only literals.",
-        basis,
-        packed("snappy", lambda data: xerial(data, 100), TEXT),
-    )
-    family.valid(
-        "empty-block",
-        "A snappy block without data.",
-        basis,
-        packed("snappy", lambda data: xerial(data[:9]) + b"\0\0\0\1\0" + xerial(data[9:], header=b"")),
-    )
+    for name, why, unit in (
+        ("compressible", "Blocks with copies, not only literals.", packed("snappy", lambda data: xerial(data, 100), TEXT)),
+        ("empty-block", "A snappy block without data.", packed("snappy", lambda data: xerial(data[:9]) + b"\0\0\0\1\0" + xerial(data[9:], header=b""))),
+    ):  # fmt: skip
+        family.valid(name, why, basis, unit)
     for name, rest in (("5", b"\0\0\0\5"), ("greatest", b"\x7f\xff\xff\xff"), ("minus-1", b"\xff" * 4)):
-        refused(
-            family,
-            f"length-{name}-and-nothing",
-            "The stream ends with the length of a block, and the block is missing.",
-            basis,
-            "snappy",
-            lambda data, rest=rest: xerial(data) + rest,
-        )
+        why = "The stream ends with the length of a block, and the block is missing."
+        refused(family, f"length-{name}-and-nothing", why, basis, "snappy", lambda data, rest=rest: xerial(data) + rest)
     again = should("SEG-COD-005", flags=("XERIAL",))
-    family.valid(
-        "header-again",
-        "A second xerial stream follows the first: a header is in the place of a block length.",
-        again,
-        packed("snappy", lambda data: b"".join(map(xerial, halves(data)))),
-    )
-    family.valid(
-        "three-headers",
-        "Three xerial streams, each of several blocks.",
-        again,
-        packed("snappy", lambda data: b"".join(xerial(half, 5) for half in halves(data, 3))),
-    )
+    for name, why, compress in (
+        ("header-again", "A second xerial stream follows the first: a header is in the place of a block length.", lambda data: b"".join(map(xerial, halves(data)))),
+        ("three-headers", "Three xerial streams, each of several blocks.", lambda data: b"".join(xerial(half, 5) for half in halves(data, 3))),
+    ):  # fmt: skip
+        family.valid(name, why, again, packed("snappy", compress))
     for version, least in ((2, 1), (1, 2), (9, 9)):
         header = XERIAL[:8] + struct.pack(">ii", version, least)
         family.valid(
@@ -320,18 +264,12 @@ def xerials() -> Family:
             packed("snappy", lambda data, count=count: xerial(data) + bytes(count)),
         )
     empty = Batch(base=10, codec="snappy", recs=(), last_delta=2, base_timestamp=-1, max_timestamp=1234, stored=XERIAL)
-    family.valid(
-        "no-block-and-no-record",
-        "A xerial stream without data is a header without a block, as in a batch without records.",
-        should("SEG-COD-003", "SEG-BAT-018"),
-        empty,
-    )
-    family.valid(
-        "trailing-and-no-record",
-        "A header without a block: a decoder also ignores bytes after it that are too few for a block length.",
-        may("SEG-COD-019", "SEG-COD-003"),
-        replace(empty, stored=XERIAL + bytes(3)),
-    )
+    for name, why, terms, unit in (
+        ("no-block-and-no-record", "A xerial stream without data is a header without a block, as in a batch without records.", should("SEG-COD-003", "SEG-BAT-018"), empty),
+        ("trailing-and-no-record", "A header without a block: a decoder also ignores bytes after it that are too few for a block length.",
+         may("SEG-COD-019", "SEG-COD-003"), replace(empty, stored=XERIAL + bytes(3))),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     literals(family, lambda block: XERIAL + struct.pack(">i", len(block)) + block)
     return family
 
@@ -397,46 +335,25 @@ def bare_snappy() -> Family:
     )
     basis = must("SEG-COD-004", flags=("BARE_SNAPPY",))
     literals(family, lambda block: block)
-    family.valid("three-records", "One raw block.", basis, packed("snappy", snappy_block))
-    family.valid("long", "A raw block of seventy thousand bytes.", basis, packed("snappy", snappy_block, WIDE))
-    family.valid("compressible", "A raw block with copies of all lengths.", basis, packed("snappy", snappy_block, TEXT))
-    family.valid(
-        "smallest",
-        "A raw block of less than sixteen bytes: shorter than a xerial header.",
-        basis,
-        packed("snappy", snappy_block, (Rec(key=None, value=b""),)),
-    )
-    family.valid(
-        "seventeen",
-        "A raw block about as long as a xerial header.",
-        basis,
-        packed("snappy", snappy_block, (Rec(key=None, value=b"12345678"),)),
-    )
-    family.valid(
-        "literal-of-two-length-bytes",
-        "A literal whose length takes two bytes, which encoders seldom write.",
-        basis,
-        packed("snappy", lambda data: bytes([len(data), 61 << 2]) + struct.pack("<H", len(data) - 1) + data),
-    )
+    for name, why, unit in (
+        ("three-records", "One raw block.", packed("snappy", snappy_block)),
+        ("long", "A raw block of seventy thousand bytes.", packed("snappy", snappy_block, WIDE)),
+        ("compressible", "A raw block with copies of all lengths.", packed("snappy", snappy_block, TEXT)),
+        ("smallest", "A raw block of less than sixteen bytes: shorter than a xerial header.", packed("snappy", snappy_block, (Rec(key=None, value=b""),))),
+        ("seventeen", "A raw block about as long as a xerial header.", packed("snappy", snappy_block, (Rec(key=None, value=b"12345678"),))),
+        ("literal-of-two-length-bytes", "A literal whose length takes two bytes, which encoders seldom write.",
+         packed("snappy", lambda data: bytes([len(data), 61 << 2]) + struct.pack("<H", len(data) - 1) + data)),
+    ):  # fmt: skip
+        family.valid(name, why, basis, unit)
     for count, name in ((3, "three"), (4, "four")):
-        family.valid(
-            f"literal-of-{name}-length-bytes",
-            f"A literal whose length takes {name} bytes, as one of a large block does.",
-            basis,
-            packed("snappy", partial(_long_literal, count)),
-        )
-    family.valid(
-        "copy-of-four-distance-bytes",
-        "A copy whose distance takes four bytes, as one across a large block does.",
-        basis,
-        packed("snappy", far_copy, (Rec(value=bytes(range(32))), Rec(value=bytes(range(32))))),
-    )
-    family.valid(
-        "two-literals",
-        "Two literals, one after the other.",
-        basis,
-        packed("snappy", lambda data: bytes([len(data), 4 << 2]) + data[:5] + bytes([len(data) - 6 << 2]) + data[5:]),
-    )
+        why = f"A literal whose length takes {name} bytes, as one of a large block does."
+        family.valid(f"literal-of-{name}-length-bytes", why, basis, packed("snappy", partial(_long_literal, count)))
+    for name, why, unit in (
+        ("copy-of-four-distance-bytes", "A copy whose distance takes four bytes, as one across a large block does.",
+         packed("snappy", far_copy, (Rec(value=bytes(range(32))), Rec(value=bytes(range(32)))))),
+        ("two-literals", "Two literals, one after the other.", packed("snappy", lambda data: bytes([len(data), 4 << 2]) + data[:5] + bytes([len(data) - 6 << 2]) + data[5:])),
+    ):  # fmt: skip
+        family.valid(name, why, basis, unit)
     return family
 
 
@@ -468,43 +385,17 @@ def lz4s() -> Family:
     )
     basis = must("SEG-COD-006", "SEG-COD-009")
     options = {"flags": ("LZ4_OPTIONS",)}
-    family.valid(
-        "by-a-broker",
-        "Three records in a stored block, as a broker writes them.",
-        must("SEG-COD-006", source="vector V-11", smoke=True),
-        Batch(
-            codec="lz4",
-            stored=bytes.fromhex("04224d186040821a0000800e000000010261000e000a02026b010012000604026b0476760000000000"),
-            **VECTOR,
-        ),
-    )
-    family.valid("packed", "A compressed block, not a stored one.", basis, packed("lz4", lz4_frame, TEXT))
-    family.valid(
-        "stored-and-packed",
-        "Stored and compressed blocks in one frame.",
-        basis,
-        packed(
-            "lz4",
-            lambda data: (
-                lz4_header() + lz4_stored(data[:100]) + lz4_packed(data[100:400]) + lz4_stored(data[400:]) + LZ4_END
-            ),
-            TEXT,
-        ),
-    )
-    family.valid(
-        "several-full-blocks", "The data is larger than one block of 64 KiB.", basis, packed("lz4", lz4_frame, WIDE)
-    )
-    family.valid(
-        "many-blocks",
-        "Blocks of five bytes; records continue from one block to the next.",
-        basis,
-        packed(
-            "lz4",
-            lambda data: (
-                lz4_header() + b"".join(lz4_stored(data[at : at + 5]) for at in range(0, len(data), 5)) + LZ4_END
-            ),
-        ),
-    )
+    for name, why, terms, unit in (
+        ("by-a-broker", "Three records in a stored block, as a broker writes them.", must("SEG-COD-006", source="vector V-11", smoke=True),
+         Batch(codec="lz4", stored=bytes.fromhex("04224d186040821a0000800e000000010261000e000a02026b010012000604026b0476760000000000"), **VECTOR)),
+        ("packed", "A compressed block, not a stored one.", basis, packed("lz4", lz4_frame, TEXT)),
+        ("stored-and-packed", "Stored and compressed blocks in one frame.", basis,
+         packed("lz4", lambda data: (lz4_header() + lz4_stored(data[:100]) + lz4_packed(data[100:400]) + lz4_stored(data[400:]) + LZ4_END), TEXT)),
+        ("several-full-blocks", "The data is larger than one block of 64 KiB.", basis, packed("lz4", lz4_frame, WIDE)),
+        ("many-blocks", "Blocks of five bytes; records continue from one block to the next.", basis,
+         packed("lz4", lambda data: (lz4_header() + b"".join(lz4_stored(data[at : at + 5]) for at in range(0, len(data), 5)) + LZ4_END))),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     for code, size in ((5, 256), (6, 1024), (7, 4096)):
         family.valid(
             f"blocks-up-to-{size}-kib",
@@ -512,60 +403,20 @@ def lz4s() -> Family:
             basis,
             packed("lz4", lambda data, code=code: lz4_header(block=code << 4) + lz4_packed(data) + LZ4_END, WIDE),
         )
-    family.valid(
-        "content-size",
-        "The frame header contains the content size.",
-        must("SEG-COD-013", **options),
-        packed(
-            "lz4",
-            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data)) + lz4_packed(data) + LZ4_END,
-            TEXT,
-        ),
-    )
-    family.valid(
-        "block-checksums",
-        "Each block has a checksum.",
-        must("SEG-COD-012", **options),
-        packed(
-            "lz4",
-            lambda data: (
-                lz4_header(LZ4_PLAIN | LZ4_BLOCK_CHECKSUM)
-                + lz4_packed(data[:60], checksum=True)
-                + lz4_stored(data[60:], checksum=True)
-                + LZ4_END
-            ),
-            TEXT,
-        ),
-    )
-    family.valid(
-        "content-checksum",
-        "The frame has a content checksum, which is right.",
-        must("SEG-COD-013", **options),
-        packed(
-            "lz4",
-            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + xxh32(data),
-            TEXT,
-        ),
-    )
     everything = LZ4_PLAIN | LZ4_CONTENT_CHECKSUM | LZ4_BLOCK_CHECKSUM | LZ4_CONTENT_SIZE
-    family.valid(
-        "all-options",
-        "The frame has a content size, block checksums and a content checksum.",
-        must("SEG-COD-012", "SEG-COD-013", **options),
-        packed(
-            "lz4",
-            lambda data: (
-                lz4_header(everything, size=len(data)) + lz4_packed(data, checksum=True) + LZ4_END + xxh32(data)
-            ),
-            TEXT,
-        ),
-    )
-    family.valid(
-        "end-mark-with-top-bit",
-        "A block size of 0 ends the frame, also if its top bit marks a stored block.",
-        should("SEG-COD-024"),
-        packed("lz4", lambda data: lz4_header() + lz4_stored(data) + struct.pack("<I", 1 << 31)),
-    )
+    for name, why, terms, unit in (
+        ("content-size", "The frame header contains the content size.", must("SEG-COD-013", **options),
+         packed("lz4", lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data)) + lz4_packed(data) + LZ4_END, TEXT)),
+        ("block-checksums", "Each block has a checksum.", must("SEG-COD-012", **options),
+         packed("lz4", lambda data: (lz4_header(LZ4_PLAIN | LZ4_BLOCK_CHECKSUM) + lz4_packed(data[:60], checksum=True) + lz4_stored(data[60:], checksum=True) + LZ4_END), TEXT)),
+        ("content-checksum", "The frame has a content checksum, which is right.", must("SEG-COD-013", **options),
+         packed("lz4", lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + xxh32(data), TEXT)),
+        ("all-options", "The frame has a content size, block checksums and a content checksum.", must("SEG-COD-012", "SEG-COD-013", **options),
+         packed("lz4", lambda data: (lz4_header(everything, size=len(data)) + lz4_packed(data, checksum=True) + LZ4_END + xxh32(data)), TEXT)),
+        ("end-mark-with-top-bit", "A block size of 0 ends the frame, also if its top bit marks a stored block.", should("SEG-COD-024"),
+         packed("lz4", lambda data: lz4_header() + lz4_stored(data) + struct.pack("<I", 1 << 31))),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     for name, junk in (("junk", b"junk"), ("zeros", bytes(8))):
         family.valid(
             f"{name}-behind",
@@ -594,42 +445,16 @@ def _choice(family: Family, name: str, why: str, basis: Basis, batch: Batch, kin
 
 
 def _lz4_choices(family: Family) -> None:
-    _choice(
-        family,
-        "linked-blocks",
-        "The frame header lets blocks refer to earlier ones, as the lz4 tool writes it by default.",
-        should("SEG-COD-006", flags=("LZ4_LINKED",)),
-        packed("lz4", lambda data: lz4_header(LZ4_VERSION) + lz4_packed(data) + LZ4_END, TEXT),
-    )
-    _choice(
-        family,
-        "two-frames",
-        "The records continue in a second frame.",
-        should("SEG-COD-011", flags=("LZ4_FRAMES",)),
-        packed("lz4", lambda data: b"".join(map(lz4_frame, halves(data)))),
-    )
-    _choice(
-        family,
-        "wrong-content-checksum",
-        "The content checksum is wrong; brokers do not verify it.",
-        should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
-        packed(
-            "lz4",
-            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + b"\1\2\3\4",
-            TEXT,
-        ),
-    )
-    _choice(
-        family,
-        "wrong-content-size",
-        "The content size is wrong; brokers do not verify it.",
-        should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
-        packed(
-            "lz4",
-            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data) + 1) + lz4_packed(data) + LZ4_END,
-            TEXT,
-        ),
-    )
+    for name, why, basis, batch in (
+        ("linked-blocks", "The frame header lets blocks refer to earlier ones, as the lz4 tool writes it by default.", should("SEG-COD-006", flags=("LZ4_LINKED",)),
+         packed("lz4", lambda data: lz4_header(LZ4_VERSION) + lz4_packed(data) + LZ4_END, TEXT)),
+        ("two-frames", "The records continue in a second frame.", should("SEG-COD-011", flags=("LZ4_FRAMES",)), packed("lz4", lambda data: b"".join(map(lz4_frame, halves(data))))),
+        ("wrong-content-checksum", "The content checksum is wrong; brokers do not verify it.", should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
+         packed("lz4", lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + b"\1\2\3\4", TEXT)),
+        ("wrong-content-size", "The content size is wrong; brokers do not verify it.", should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
+         packed("lz4", lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data) + 1) + lz4_packed(data) + LZ4_END, TEXT)),
+    ):  # fmt: skip
+        _choice(family, name, why, basis, batch)
 
 
 def refused(
@@ -676,73 +501,24 @@ def _lz4_damage(family: Family) -> None:
             "lz4",
             lambda data, block=block: lz4_header(block=block) + lz4_packed(data) + LZ4_END,
         )
-    refused(
-        family,
-        "wrong-magic",
-        "The first bytes are not the magic number of an lz4 frame.",
-        header,
-        "lz4",
-        lambda data: b"\x05" + lz4_frame(data)[1:],
-    )
-    refused(
-        family,
-        "legacy-frame",
-        "A legacy frame of the lz4 tool, which brokers refuse.",
-        header,
-        "lz4",
-        lambda data: bytes.fromhex("02214c18") + lz4_packed(data),
-    )
-    refused(
-        family,
-        "skippable-frame-first",
-        "A skippable frame precedes the lz4 frame.",
-        header,
-        "lz4",
-        lambda data: bytes.fromhex("502a4d1804000000") + b"skip" + lz4_frame(data),
-    )
-    refused(
-        family,
-        "wrong-block-checksum",
-        "The checksum of a block is wrong.",
-        should("SEG-COD-012"),
-        "lz4",
-        lambda data: lz4_header(LZ4_PLAIN | LZ4_BLOCK_CHECKSUM) + lz4_stored(data) + b"\1\2\3\4" + LZ4_END,
-    )
+    for name, why, basis, compress in (
+        ("wrong-magic", "The first bytes are not the magic number of an lz4 frame.", header, lambda data: b"\x05" + lz4_frame(data)[1:]),
+        ("legacy-frame", "A legacy frame of the lz4 tool, which brokers refuse.", header, lambda data: bytes.fromhex("02214c18") + lz4_packed(data)),
+        ("skippable-frame-first", "A skippable frame precedes the lz4 frame.", header, lambda data: bytes.fromhex("502a4d1804000000") + b"skip" + lz4_frame(data)),
+        ("wrong-block-checksum", "The checksum of a block is wrong.", should("SEG-COD-012"), lambda data: lz4_header(LZ4_PLAIN | LZ4_BLOCK_CHECKSUM) + lz4_stored(data) + b"\1\2\3\4" + LZ4_END),
+    ):  # fmt: skip
+        refused(family, name, why, basis, "lz4", compress)
     big = (Rec(value=bytes(range(256)) * 300),)
-    refused(
-        family,
-        "stored-block-too-large",
-        "A stored block is larger than the frame header allows.",
-        should("SEG-COD-009"),
-        "lz4",
-        lambda data: lz4_header() + lz4_stored(data) + LZ4_END,
-        big,
-    )
-    refused(
-        family,
-        "packed-block-too-large",
-        "A block decompresses to more bytes than the frame header allows.",
-        should("SEG-COD-009"),
-        "lz4",
-        lambda data: lz4_header() + lz4_packed(data) + LZ4_END,
-        big,
-    )
-    refused(
-        family,
-        "no-end-mark",
-        "The frame ends without its end mark: cut between two blocks.",
-        should("SEG-COD-010"),
-        "lz4",
-        lambda data: lz4_header() + lz4_packed(data),
-    )
-    refused(
-        family,
-        "block-past-the-end",
-        "A block size is larger than the rest of the data.",
-        should("SEG-COD-009"),
-        "lz4",
-        lambda data: lz4_header() + struct.pack("<I", len(data) + 1 | 1 << 31) + data,
-    )
+    for name, why, compress in (
+        ("stored-block-too-large", "A stored block is larger than the frame header allows.", lambda data: lz4_header() + lz4_stored(data) + LZ4_END),
+        ("packed-block-too-large", "A block decompresses to more bytes than the frame header allows.", lambda data: lz4_header() + lz4_packed(data) + LZ4_END),
+    ):  # fmt: skip
+        refused(family, name, why, should("SEG-COD-009"), "lz4", compress, big)
+    for name, why, rule, compress in (
+        ("no-end-mark", "The frame ends without its end mark: cut between two blocks.", "SEG-COD-010", lambda data: lz4_header() + lz4_packed(data)),
+        ("block-past-the-end", "A block size is larger than the rest of the data.", "SEG-COD-009", lambda data: lz4_header() + struct.pack("<I", len(data) + 1 | 1 << 31) + data),
+    ):  # fmt: skip
+        refused(family, name, why, should(rule), "lz4", compress)
 
 
 def lz4_headers() -> Family:
@@ -787,12 +563,6 @@ def lz4_headers() -> Family:
                 compress=lambda data, mark=mark: lz4_header()[:6] + mark + lz4_frame(data)[7:],
             ),
         )
-    family.valid(
-        "magic-0-broken-variant",
-        "A frame that another encoder wrote has the wrong header checksum of magic 0.",
-        must("SEG-COD-008", **old),
-        Wrapper(magic=0, inner=inner0, codec="lz4", compress=lz4_frame_v0),
-    )
     inner1 = (
         Msg(offset=0, key=None, value=b"a"),
         Msg(offset=1, value=None, timestamp=1005),
@@ -802,12 +572,13 @@ def lz4_headers() -> Family:
         "04224d186040824e0000001600010063178a65e96d011000b303e8ffffffff00000001611200001a005017ad111ced09000002002003ed1f00136b2800000200950200000019dc8f4bab2300c0eb000000016b00000002767600000000"
     )
     new = {"flags": ("LZ4_HC",), "since": "0.10"}
-    family.valid(
-        "magic-1-by-a-broker",
-        "A wrapper of magic 1 with the right checksum.",
-        must("SEG-COD-007", source="vector V-04", **new),
-        Wrapper(offset=12, inner=inner1, offsets=(10, 11, 12), codec="lz4", compress=lambda _: v_04),
-    )
+    for name, why, basis, unit in (
+        ("magic-0-broken-variant", "A frame that another encoder wrote has the wrong header checksum of magic 0.", must("SEG-COD-008", **old),
+         Wrapper(magic=0, inner=inner0, codec="lz4", compress=lz4_frame_v0)),
+        ("magic-1-by-a-broker", "A wrapper of magic 1 with the right checksum.", must("SEG-COD-007", source="vector V-04", **new),
+         Wrapper(offset=12, inner=inner1, offsets=(10, 11, 12), codec="lz4", compress=lambda _: v_04)),
+    ):  # fmt: skip
+        family.valid(name, why, basis, unit)
     wrong = Wrapper(offset=12, inner=inner1, codec="lz4", compress=lz4_frame_v0).encoded()
     family.invalid(
         "magic-1-broken-variant",
@@ -822,14 +593,8 @@ def lz4_headers() -> Family:
         ("broken-variant", lz4_frame_v0),
         ("zero", lambda data: lz4_header()[:6] + b"\0" + lz4_frame(data)[7:]),
     ):
-        refused(
-            family,
-            f"magic-2-{name}",
-            "A wrong header checksum in a record batch.",
-            must("SEG-COD-007", flags=("LZ4_HC",)),
-            "lz4",
-            compress,
-        )
+        why = "A wrong header checksum in a record batch."
+        refused(family, f"magic-2-{name}", why, must("SEG-COD-007", flags=("LZ4_HC",)), "lz4", compress)
     refused(
         family,
         "magic-2-with-content-size",
@@ -870,32 +635,16 @@ def zstds() -> Family:
     )
     basis = must("SEG-COD-014", flags=("ZSTD_STREAM",), since="2.1")
     plain = must("SEG-COD-014", since="2.1")
-    family.valid(
-        "by-a-broker",
-        "Three records as a broker writes them: no content size, an empty last block.",
-        must("SEG-COD-014", flags=("ZSTD_STREAM",), since="2.1", source="vector V-12", smoke=True),
-        Batch(codec="zstd", stored=V_12, **VECTOR),
-    )
-    family.valid("streamed", "A frame without a content size.", basis, packed("zstd", zstd, LONG))
-    family.valid("streamed-long", "Seventy thousand bytes without a content size.", basis, packed("zstd", zstd, WIDE))
-    family.valid(
-        "content-size",
-        "A frame with its content size.",
-        plain,
-        packed("zstd", lambda data: zstd(data, size=True), LONG),
-    )
-    family.valid(
-        "content-size-long",
-        "The content size of the frame takes four bytes.",
-        plain,
-        packed("zstd", lambda data: zstd(data, size=True), WIDE),
-    )
-    family.valid(
-        "checksum",
-        "A frame with a content checksum.",
-        plain,
-        packed("zstd", lambda data: zstd(data, checksum=True), LONG),
-    )
+    for name, why, terms, unit in (
+        ("by-a-broker", "Three records as a broker writes them: no content size, an empty last block.",
+         must("SEG-COD-014", flags=("ZSTD_STREAM",), since="2.1", source="vector V-12", smoke=True), Batch(codec="zstd", stored=V_12, **VECTOR)),
+        ("streamed", "A frame without a content size.", basis, packed("zstd", zstd, LONG)),
+        ("streamed-long", "Seventy thousand bytes without a content size.", basis, packed("zstd", zstd, WIDE)),
+        ("content-size", "A frame with its content size.", plain, packed("zstd", lambda data: zstd(data, size=True), LONG)),
+        ("content-size-long", "The content size of the frame takes four bytes.", plain, packed("zstd", lambda data: zstd(data, size=True), WIDE)),
+        ("checksum", "A frame with a content checksum.", plain, packed("zstd", lambda data: zstd(data, checksum=True), LONG)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     for level in (1, 19):
         family.valid(
             f"level-{level}",
@@ -903,45 +652,16 @@ def zstds() -> Family:
             plain,
             packed("zstd", lambda data, level=level: zstd(data, level=level), LONG),
         )
-    family.valid("raw-block", "A block that is not compressed.", plain, packed("zstd", zstd_raw))
-    family.valid(
-        "three-raw-blocks",
-        "Three raw blocks; records continue from one block to the next.",
-        plain,
-        packed(
-            "zstd",
-            lambda data: (
-                ZSTD_MAGIC
-                + b"\0\x58"
-                + zstd_block(data[:7], last=False)
-                + zstd_block(data[7:20], last=False)
-                + zstd_block(data[20:])
-            ),
-        ),
-    )
-    family.valid(
-        "single-segment",
-        "A single-segment frame has no window size; its content size takes one byte.",
-        plain,
-        packed("zstd", lambda data: ZSTD_MAGIC + b"\x20" + bytes([len(data)]) + zstd_block(data)),
-    )
     rle = Rec(key=None, value=b"\0" * 200)
-    family.valid(
-        "repeated-byte",
-        "An RLE block: one byte, repeated many times.",
-        plain,
-        packed(
-            "zstd",
-            lambda data: (
-                ZSTD_MAGIC
-                + b"\0\x58"
-                + zstd_block(data[:-201], last=False)
-                + ((201 << 3) | 3).to_bytes(3, "little")
-                + b"\0"
-            ),
-            (rle,),
-        ),
-    )
+    for name, why, unit in (
+        ("raw-block", "A block that is not compressed.", packed("zstd", zstd_raw)),
+        ("three-raw-blocks", "Three raw blocks; records continue from one block to the next.",
+         packed("zstd", lambda data: (ZSTD_MAGIC + b"\0\x58" + zstd_block(data[:7], last=False) + zstd_block(data[7:20], last=False) + zstd_block(data[20:])))),
+        ("single-segment", "A single-segment frame has no window size; its content size takes one byte.", packed("zstd", lambda data: ZSTD_MAGIC + b"\x20" + bytes([len(data)]) + zstd_block(data))),
+        ("repeated-byte", "An RLE block: one byte, repeated many times.",
+         packed("zstd", lambda data: (ZSTD_MAGIC + b"\0\x58" + zstd_block(data[:-201], last=False) + ((201 << 3) | 3).to_bytes(3, "little") + b"\0"), (rle,))),
+    ):  # fmt: skip
+        family.valid(name, why, plain, unit)
     frames = must("SEG-COD-015", flags=("ZSTD_FRAMES",), since="2.1")
     for count in (2, 5):
         family.valid(
@@ -950,136 +670,38 @@ def zstds() -> Family:
             frames,
             packed("zstd", lambda data, count=count: b"".join(map(zstd, halves(data, count)))),
         )
-    family.valid(
-        "frames-with-sizes",
-        "Several frames, each with its content size.",
-        frames,
-        packed("zstd", lambda data: b"".join(zstd(half, size=True) for half in halves(data, 3)), LONG),
-    )
-    family.valid(
-        "frames-of-both-kinds",
-        "One frame has a content size, the next has none.",
-        frames,
-        packed("zstd", lambda data: zstd(halves(data)[0], size=True) + zstd(halves(data)[1]), LONG),
-    )
-    family.valid(
-        "empty-frame-first",
-        "An empty frame precedes the frame with the records.",
-        frames,
-        packed("zstd", lambda data: zstd_raw(b"") + zstd(data)),
-    )
-    family.valid(
-        "empty-frame-last",
-        "An empty frame follows the frame with the records.",
-        frames,
-        packed("zstd", lambda data: zstd(data) + zstd_raw(b"")),
-    )
     skippable = bytes.fromhex("502a4d1804000000") + b"skip"
     skip = should("SEG-COD-023", flags=("ZSTD_FRAMES",), since="2.1")
-    family.valid(
-        "skippable-first",
-        "A skippable frame precedes the records; a decoder ignores it.",
-        skip,
-        packed("zstd", lambda data: skippable + zstd(data)),
-    )
-    family.valid(
-        "skippable-between",
-        "A skippable frame is between two frames with records.",
-        skip,
-        packed("zstd", lambda data: zstd(halves(data)[0]) + skippable + zstd(halves(data)[1])),
-    )
-    family.valid(
-        "skippable-last",
-        "A skippable frame with another magic number follows the records.",
-        skip,
-        packed("zstd", lambda data: zstd(data) + b"\x5f" + skippable[1:]),
-    )
+    for name, why, terms, unit in (
+        ("frames-with-sizes", "Several frames, each with its content size.", frames, packed("zstd", lambda data: b"".join(zstd(half, size=True) for half in halves(data, 3)), LONG)),
+        ("frames-of-both-kinds", "One frame has a content size, the next has none.", frames, packed("zstd", lambda data: zstd(halves(data)[0], size=True) + zstd(halves(data)[1]), LONG)),
+        ("empty-frame-first", "An empty frame precedes the frame with the records.", frames, packed("zstd", lambda data: zstd_raw(b"") + zstd(data))),
+        ("empty-frame-last", "An empty frame follows the frame with the records.", frames, packed("zstd", lambda data: zstd(data) + zstd_raw(b""))),
+        ("skippable-first", "A skippable frame precedes the records; a decoder ignores it.", skip, packed("zstd", lambda data: skippable + zstd(data))),
+        ("skippable-between", "A skippable frame is between two frames with records.", skip, packed("zstd", lambda data: zstd(halves(data)[0]) + skippable + zstd(halves(data)[1]))),
+        ("skippable-last", "A skippable frame with another magic number follows the records.", skip, packed("zstd", lambda data: zstd(data) + b"\x5f" + skippable[1:])),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     _zstd_damage(family, plain)
     return family
 
 
 def _zstd_damage(family: Family, basis: Basis) -> None:
-    refused(
-        family,
-        "wrong-checksum",
-        "The content checksum of the frame is wrong.",
-        basis,
-        "zstd",
-        lambda data: zstd(data, checksum=True)[:-1] + b"\x99",
-        LONG,
-    )
-    refused(
-        family,
-        "wrong-content-size",
-        "The frame contains less data than its content size says.",
-        basis,
-        "zstd",
-        lambda data: ZSTD_MAGIC + b"\x20" + bytes([len(data) + 1]) + zstd_block(data),
-    )
-    refused(
-        family,
-        "no-last-block",
-        "No block is marked as the last.",
-        basis,
-        "zstd",
-        lambda data: ZSTD_MAGIC + b"\0\x58" + zstd_block(data, last=False),
-    )
-    refused(
-        family,
-        "junk-behind",
-        "Bytes after the last frame do not begin another frame.",
-        should("SEG-COD-014", since="2.1"),
-        "zstd",
-        lambda data: zstd(data) + b"junk",
-    )
-    refused(
-        family,
-        "reserved-block-type",
-        "A block of a type that does not exist.",
-        basis,
-        "zstd",
-        lambda data: ZSTD_MAGIC + b"\0\x58" + ((len(data) << 3) | 7).to_bytes(3, "little") + data,
-    )
-    refused(
-        family,
-        "reserved-bit",
-        "A reserved bit of the frame header is set.",
-        basis,
-        "zstd",
-        lambda data: ZSTD_MAGIC + b"\x08\x58" + zstd_block(data),
-    )
-    refused(
-        family,
-        "dictionary",
-        "The frame requires a dictionary.",
-        must("SEG-COD-021", since="2.1"),
-        "zstd",
-        lambda data: ZSTD_MAGIC + b"\x01\x58\x07" + zstd_block(data),
-    )
-    refused(
-        family,
-        "window-256-mib",
-        "A window that makes a decoder set aside 256 MiB for three records.",
-        should("SEG-COD-022", since="2.1"),
-        "zstd",
-        lambda data: ZSTD_MAGIC + b"\0\x90" + zstd_block(data),
-    )
-    refused(
-        family,
-        "window-of-terabytes",
-        "The frame header has the greatest possible window size.",
-        should("SEG-COD-022", since="2.1"),
-        "zstd",
-        lambda data: ZSTD_MAGIC + b"\0\xff" + zstd_block(data),
-    )
-    refused(
-        family,
-        "content-size-of-2-62",
-        "The content size is larger than the memory of any machine.",
-        should("SEG-COD-014", since="2.1"),
-        "zstd",
-        lambda data: ZSTD_MAGIC + b"\xe0" + struct.pack("<Q", 2**62) + zstd_block(data),
-    )
+    why = "The content checksum of the frame is wrong."
+    refused(family, "wrong-checksum", why, basis, "zstd", lambda data: zstd(data, checksum=True)[:-1] + b"\x99", LONG)
+    for name, why, terms, compress in (
+        ("wrong-content-size", "The frame contains less data than its content size says.", basis, lambda data: ZSTD_MAGIC + b"\x20" + bytes([len(data) + 1]) + zstd_block(data)),
+        ("no-last-block", "No block is marked as the last.", basis, lambda data: ZSTD_MAGIC + b"\0\x58" + zstd_block(data, last=False)),
+        ("junk-behind", "Bytes after the last frame do not begin another frame.", should("SEG-COD-014", since="2.1"), lambda data: zstd(data) + b"junk"),
+        ("reserved-block-type", "A block of a type that does not exist.", basis, lambda data: ZSTD_MAGIC + b"\0\x58" + ((len(data) << 3) | 7).to_bytes(3, "little") + data),
+        ("reserved-bit", "A reserved bit of the frame header is set.", basis, lambda data: ZSTD_MAGIC + b"\x08\x58" + zstd_block(data)),
+        ("dictionary", "The frame requires a dictionary.", must("SEG-COD-021", since="2.1"), lambda data: ZSTD_MAGIC + b"\x01\x58\x07" + zstd_block(data)),
+        ("window-256-mib", "A window that makes a decoder set aside 256 MiB for three records.", should("SEG-COD-022", since="2.1"), lambda data: ZSTD_MAGIC + b"\0\x90" + zstd_block(data)),
+        ("window-of-terabytes", "The frame header has the greatest possible window size.", should("SEG-COD-022", since="2.1"), lambda data: ZSTD_MAGIC + b"\0\xff" + zstd_block(data)),
+        ("content-size-of-2-62", "The content size is larger than the memory of any machine.", should("SEG-COD-014", since="2.1"),
+         lambda data: ZSTD_MAGIC + b"\xe0" + struct.pack("<Q", 2**62) + zstd_block(data)),
+    ):  # fmt: skip
+        refused(family, name, why, terms, "zstd", compress)
     _choice(
         family,
         "skippable-cut",
@@ -1094,14 +716,8 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
         ("size", "502a4d18ff"),
     ):
         bad = bytes.fromhex(start) + (b"" if name == "size" else b"skip")
-        refused(
-            family,
-            f"skippable-cut-in-its-{name}",
-            "The data ends inside a skippable frame; a strict decoder refuses that.",
-            strict,
-            "zstd",
-            lambda data, bad=bad: zstd(data) + bad,
-        )
+        why = "The data ends inside a skippable frame; a strict decoder refuses that."
+        refused(family, f"skippable-cut-in-its-{name}", why, strict, "zstd", lambda data, bad=bad: zstd(data) + bad)
     refused(
         family,
         "content-size-beyond-the-limit",
@@ -1135,77 +751,32 @@ def mixed() -> Family:
 
     for order in ((0, 1, 2), (2, 1, 0), (0, 2, 1), (1, 2, 1, 2), (2, 0, 2, 0)):
         log = [entry(magic, 10 * at) for at, magic in enumerate(order)]
-        family.valid(
-            "magic-" + "-".join(map(str, order)),
-            "The magic changes inside a log: a reader has to read each entry by its own magic.",
-            basis,
-            *log,
-        )
+        why = "The magic changes inside a log: a reader has to read each entry by its own magic."
+        family.valid("magic-" + "-".join(map(str, order)), why, basis, *log)
     inner = (Msg(offset=0), Msg(offset=1))
     wrapper = Wrapper(offset=3, inner=inner, offsets=(2, 3), compress=gzip)
     old = Wrapper(magic=0, inner=(Msg(magic=0, offset=0), Msg(magic=0, offset=1)), compress=gzip)
-    family.valid(
-        "wrappers-then-batches",
-        "Wrappers of both magics, then a compressed batch.",
-        basis,
-        old,
-        wrapper,
-        packed("gzip", gzip, base=4),
-    )
-    family.valid(
-        "batches-then-wrappers",
-        "A batch, then wrappers, as after a downgrade.",
-        basis,
-        packed("gzip", gzip, base=0),
-        replace(wrapper, offset=6, offsets=(5, 6)),
-        Msg(offset=7),
-    )
     every = [packed(codec, compress, base=3 * at) for at, (codec, compress) in enumerate(COMPRESSORS.items())]
-    family.valid(
-        "every-codec",
-        "Each producer chooses its own codec.",
-        must("SEG-COD-001", "SEG-LOG-001"),
-        Batch(base=0, recs=(R1,)),
-        *[replace(one, base=one.base + 1) for one in every],
-    )
-    family.valid(
-        "compressed-and-plain",
-        "Plain batches between compressed ones.",
-        must("SEG-COD-001"),
-        packed("zstd", zstd, base=0),
-        Batch(base=3),
-        packed("lz4", lz4_frame, base=4),
-        Batch(base=7),
-    )
-    family.valid(
-        "reading-goes-on-after-a-long-one",
-        "A long compressed batch between short ones.",
-        must("SEG-LOG-001"),
-        Batch(base=0),
-        packed("gzip", gzip, WIDE, base=1),
-        packed("snappy", xerial, base=2),
-    )
+    for name, why, terms, *units in (
+        ("wrappers-then-batches", "Wrappers of both magics, then a compressed batch.", basis, old, wrapper, packed("gzip", gzip, base=4)),
+        ("batches-then-wrappers", "A batch, then wrappers, as after a downgrade.", basis, packed("gzip", gzip, base=0), replace(wrapper, offset=6, offsets=(5, 6)), Msg(offset=7)),
+        ("every-codec", "Each producer chooses its own codec.", must("SEG-COD-001", "SEG-LOG-001"), Batch(base=0, recs=(R1,)), *[replace(one, base=one.base + 1) for one in every]),
+        ("compressed-and-plain", "Plain batches between compressed ones.", must("SEG-COD-001"), packed("zstd", zstd, base=0), Batch(base=3), packed("lz4", lz4_frame, base=4), Batch(base=7)),
+        ("reading-goes-on-after-a-long-one", "A long compressed batch between short ones.", must("SEG-LOG-001"), Batch(base=0), packed("gzip", gzip, WIDE, base=1), packed("snappy", xerial, base=2)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, *units)
     for codec, compress in COMPRESSORS.items():
         single = packed(codec, compress, (Rec(key=None, value=None),), base=0)
-        family.valid(
-            f"{codec}-one-record", "A batch of one record, which compression makes larger.", must("SEG-COD-001"), single
-        )
         gone = replace(
             packed(codec, compress, base=0), recs=(replace(R2, delta=4), replace(R3, delta=9)), last_delta=12
         )
-        family.valid(
-            f"{codec}-compacted",
-            "A compressed batch that lost records and was compressed again.",
-            must("SEG-REC-012", "SEG-BAT-016"),
-            gone,
-        )
         headers = (Rec(headers=((b"a", None), (b"", b"x"))), Rec(key=None))
-        family.valid(
-            f"{codec}-headers",
-            "Headers inside compressed data.",
-            must("SEG-REC-010"),
-            packed(codec, compress, headers, base=0),
-        )
+        for name, why, terms, unit in (
+            (f"{codec}-one-record", "A batch of one record, which compression makes larger.", must("SEG-COD-001"), single),
+            (f"{codec}-compacted", "A compressed batch that lost records and was compressed again.", must("SEG-REC-012", "SEG-BAT-016"), gone),
+            (f"{codec}-headers", "Headers inside compressed data.", must("SEG-REC-010"), packed(codec, compress, headers, base=0)),
+        ):  # fmt: skip
+            family.valid(name, why, terms, unit)
     return family
 
 

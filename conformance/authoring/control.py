@@ -148,72 +148,31 @@ def empty_batches() -> Family:
     )
     basis = must("SEG-BAT-018", "SEG-BAT-016", flags=("EMPTY_BATCH",))
     producer = {"producer_id": 9, "producer_epoch": 2, "base_sequence": 0}
-    family.valid(
-        "of-a-producer",
-        "The cleaner removed all five records of a producer and kept the empty batch; the next offset is 105.",
-        must("SEG-BAT-018", "SEG-BAT-016", flags=("EMPTY_BATCH",), source="vector V-20", smoke=True),
-        empty(100, 4, leader_epoch=3, **producer),
-    )
-    family.valid(
-        "after-cleaning",
-        "The cleaner removed all four records of a batch.",
-        must("SEG-BAT-018", "SEG-BAT-016", flags=("EMPTY_BATCH",), source="vector V-24"),
-        empty(100, 3, leader_epoch=4, max_timestamp=2000, producer_id=9, producer_epoch=0, base_sequence=0),
-    )
-    family.valid(
-        "without-a-producer",
-        "The cleaner keeps the last batch of a pass as an empty one, also if it has no producer id.",
-        basis,
-        empty(7, 0),
-    )
-    family.valid("first-in-the-log", "The log begins with an empty batch.", basis, empty(0, 9), Batch(base=10))
-    family.valid(
-        "between-two",
-        "An empty batch is between two others; the reader delivers the one after it.",
-        basis,
-        Batch(base=0),
-        empty(1, 4),
-        Batch(base=6),
-    )
-    family.valid(
-        "three-in-a-row",
-        "Three empty batches precede a batch with records.",
-        basis,
-        empty(0, 4),
-        empty(5, 0),
-        empty(6, 93),
-    )
-    family.valid(
-        "last-in-the-log",
-        "An empty batch ends the answer to a fetch: the reader has to move its position past it.",
-        basis,
-        Batch(base=0),
-        empty(1, 4),
-        more=False,
-    )
-    family.valid("alone", "The whole answer to a fetch is an empty batch.", basis, empty(50, 9), more=False)
-    family.valid(
-        "log-append-time", "An empty batch keeps its timestamp type.", basis, empty(3, 1, attributes=LOG_APPEND_TIME)
-    )
-    family.valid(
-        "transactional",
-        "An empty batch may be part of a transaction.",
-        basis,
-        empty(3, 1, attributes=TRANSACTIONAL, **producer),
-    )
-    family.valid(
-        "control",
-        "The cleaner removed an end marker and kept its batch: a control batch without a record ends no transaction.",
-        must("SEG-CTL-007", "SEG-BAT-018", flags=("EMPTY_BATCH",)),
-        empty(3, 0, attributes=MARKER, producer_id=9, producer_epoch=2),
-    )
-    family.valid(
-        "greatest-last-delta",
-        "An empty batch may cover more than two thousand million offsets.",
-        basis,
-        empty(0, 2**31 - 1),
-    )
-    family.valid("no-timestamps", "An empty batch may have no timestamp.", basis, empty(0, 2, max_timestamp=-1))
+    for name, why, terms, *units in (
+        ("of-a-producer", "The cleaner removed all five records of a producer and kept the empty batch; the next offset is 105.",
+         must("SEG-BAT-018", "SEG-BAT-016", flags=("EMPTY_BATCH",), source="vector V-20", smoke=True), empty(100, 4, leader_epoch=3, **producer)),
+        ("after-cleaning", "The cleaner removed all four records of a batch.", must("SEG-BAT-018", "SEG-BAT-016", flags=("EMPTY_BATCH",), source="vector V-24"),
+         empty(100, 3, leader_epoch=4, max_timestamp=2000, producer_id=9, producer_epoch=0, base_sequence=0)),
+        ("without-a-producer", "The cleaner keeps the last batch of a pass as an empty one, also if it has no producer id.", basis, empty(7, 0)),
+        ("first-in-the-log", "The log begins with an empty batch.", basis, empty(0, 9), Batch(base=10)),
+        ("between-two", "An empty batch is between two others; the reader delivers the one after it.", basis, Batch(base=0), empty(1, 4), Batch(base=6)),
+        ("three-in-a-row", "Three empty batches precede a batch with records.", basis, empty(0, 4), empty(5, 0), empty(6, 93)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, *units)
+    for name, why, *units in (
+        ("last-in-the-log", "An empty batch ends the answer to a fetch: the reader has to move its position past it.", Batch(base=0), empty(1, 4)),
+        ("alone", "The whole answer to a fetch is an empty batch.", empty(50, 9)),
+    ):  # fmt: skip
+        family.valid(name, why, basis, *units, more=False)
+    for name, why, terms, unit in (
+        ("log-append-time", "An empty batch keeps its timestamp type.", basis, empty(3, 1, attributes=LOG_APPEND_TIME)),
+        ("transactional", "An empty batch may be part of a transaction.", basis, empty(3, 1, attributes=TRANSACTIONAL, **producer)),
+        ("control", "The cleaner removed an end marker and kept its batch: a control batch without a record ends no transaction.",
+         must("SEG-CTL-007", "SEG-BAT-018", flags=("EMPTY_BATCH",)), empty(3, 0, attributes=MARKER, producer_id=9, producer_epoch=2)),
+        ("greatest-last-delta", "An empty batch may cover more than two thousand million offsets.", basis, empty(0, 2**31 - 1)),
+        ("no-timestamps", "An empty batch may have no timestamp.", basis, empty(0, 2, max_timestamp=-1)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     unusual = replace(empty(3, 1), codec="gzip", stored=b"")
     log, answers = lay([unusual, unusual.follower()])
     family.either(
@@ -289,28 +248,14 @@ def control_records() -> Family:
             ),
             marker(kind, 5),
         )
-    family.valid(
-        "data-commit-data",
-        "The marker takes an offset between two batches of data.",
-        basis,
-        data(0, b"a", b"b"),
-        marker("COMMIT", 2),
-        data(3, b"c", sequence=2),
-    )
-    family.valid(
-        "data-abort-data",
-        "An aborted transaction stays in the log; a read_uncommitted reader delivers its data, but not the marker.",
-        basis,
-        data(0, b"a"),
-        marker("ABORT", 1),
-        data(2, b"b", sequence=1),
-    )
-    family.valid(
-        "stamped-by-a-broker",
-        "With LogAppendTime, a control record also has the maximum timestamp of its batch.",
-        must("SEG-BAT-011", "SEG-CTL-009", needs=needs),
-        replace(marker("COMMIT", 5), attributes=MARKER | LOG_APPEND_TIME, max_timestamp=7777),
-    )
+    for name, why, terms, *units in (
+        ("data-commit-data", "The marker takes an offset between two batches of data.", basis, data(0, b"a", b"b"), marker("COMMIT", 2), data(3, b"c", sequence=2)),
+        ("data-abort-data", "An aborted transaction stays in the log; a read_uncommitted reader delivers its data, but not the marker.", basis, data(0, b"a"),
+         marker("ABORT", 1), data(2, b"b", sequence=1)),
+        ("stamped-by-a-broker", "With LogAppendTime, a control record also has the maximum timestamp of its batch.", must("SEG-BAT-011", "SEG-CTL-009", needs=needs),
+         replace(marker("COMMIT", 5), attributes=MARKER | LOG_APPEND_TIME, max_timestamp=7777)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, *units)
     vectors = dict(zip(KRAFT_VALUES, ("V-15", "V-16", "V-17", "V-18", "V-19"), strict=True))
     for kind, value in KRAFT_VALUES.items():
         base = 0 if kind == "SNAPSHOT_HEADER" else 5
@@ -334,43 +279,22 @@ def control_records() -> Family:
             for kind in ("LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS")
         ),
     )
-    family.valid(
-        "three-in-a-batch",
-        "KRaft writes several control records in one batch.",
-        must("SEG-CTL-009", "SEG-CTL-006", needs=needs, since="3.8"),
-        several,
-    )
+    why = "KRaft writes several control records in one batch."
+    family.valid("three-in-a-batch", why, must("SEG-CTL-009", "SEG-CTL-006", needs=needs, since="3.8"), several)
     _unusual_keys(family)
     _unusual_values(family)
     compressed = replace(marker("COMMIT", 5), codec="gzip", compress=gzip)
-    family.valid(
-        "compressed-marker",
-        "Brokers never write compressed control batches, but read them: a reader has to decompress this one.",
-        should("SEG-BAT-023", "SEG-CTL-009", needs=(*needs, "codec:gzip")),
-        compressed,
-    )
     plain = replace(marker("COMMIT", 5), attributes=CONTROL)
-    family.valid(
-        "marker-not-transactional",
-        "The transactional bit is missing; the control bit alone makes a batch a control batch.",
-        should("SEG-CTL-005", "SEG-CTL-009", needs=needs),
-        plain,
-    )
     two = replace(marker("COMMIT", 5), recs=marker("COMMIT", 5).recs * 2)
-    family.valid(
-        "two-markers-in-a-batch",
-        "No broker writes two markers in one batch; a reader still takes both for control records.",
-        should("SEG-CTL-005", "SEG-CTL-009", needs=needs),
-        two,
-    )
     keyed = Batch(base=5, recs=(Rec(key=control_key(1), value=marker_value(7)),))
-    family.valid(
-        "looks-like-a-marker",
-        "Key and value look like those of an end marker, but the control bit is not set: the reader delivers the "
-        "record as data.",
-        must("SEG-CTL-009", "SEG-CTL-010"),
-        keyed,
-    )
+    for name, why, terms, unit in (
+        ("compressed-marker", "Brokers never write compressed control batches, but read them: a reader has to decompress this one.",
+         should("SEG-BAT-023", "SEG-CTL-009", needs=(*needs, "codec:gzip")), compressed),
+        ("marker-not-transactional", "The transactional bit is missing; the control bit alone makes a batch a control batch.", should("SEG-CTL-005", "SEG-CTL-009", needs=needs), plain),
+        ("two-markers-in-a-batch", "No broker writes two markers in one batch; a reader still takes both for control records.", should("SEG-CTL-005", "SEG-CTL-009", needs=needs), two),
+        ("looks-like-a-marker", "Key and value look like those of an end marker, but the control bit is not set: the reader delivers the record as data.", must("SEG-CTL-009", "SEG-CTL-010"), keyed),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     return family
 
 
@@ -388,27 +312,15 @@ def _unusual_keys(family: Family) -> None:
             may("SEG-CTL-003", needs=needs, flags=("UNKNOWN_CONTROL",)),
             unusual(control_key(kind), "UNKNOWN"),
         )
-    family.valid(
-        "unknown-type-odd-value",
-        "A control record of an unknown type may have any value, also null.",
-        may("SEG-CTL-003", needs=needs, flags=("UNKNOWN_CONTROL",)),
-        replace(
-            unusual(control_key(9), "UNKNOWN"),
-            recs=(Rec(key=control_key(9), value=None, control=(("control", "UNKNOWN"),)),),
-        ),
-    )
-    family.valid(
-        "key-version-1",
-        "A reader reads a later version of the control record key as version 0.",
-        must("SEG-CTL-002", needs=needs),
-        replace(marker("COMMIT", 5), recs=(replace(marker("COMMIT", 5).recs[0], key=control_key(1, version=1)),)),
-    )
-    family.valid(
-        "long-key",
-        "The control record key may have more bytes after its known fields.",
-        must("SEG-CTL-001", needs=needs),
-        replace(marker("ABORT", 5), recs=(replace(marker("ABORT", 5).recs[0], key=control_key(0, more=b"more")),)),
-    )
+    for name, why, basis, unit in (
+        ("unknown-type-odd-value", "A control record of an unknown type may have any value, also null.", may("SEG-CTL-003", needs=needs, flags=("UNKNOWN_CONTROL",)),
+         replace(unusual(control_key(9), "UNKNOWN"), recs=(Rec(key=control_key(9), value=None, control=(("control", "UNKNOWN"),)),))),
+        ("key-version-1", "A reader reads a later version of the control record key as version 0.", must("SEG-CTL-002", needs=needs),
+         replace(marker("COMMIT", 5), recs=(replace(marker("COMMIT", 5).recs[0], key=control_key(1, version=1)),))),
+        ("long-key", "The control record key may have more bytes after its known fields.", must("SEG-CTL-001", needs=needs),
+         replace(marker("ABORT", 5), recs=(replace(marker("ABORT", 5).recs[0], key=control_key(0, more=b"more")),))),
+    ):  # fmt: skip
+        family.valid(name, why, basis, unit)
     short = {
         "null-key": (None, "The key is null."),
         "empty-key": (b"", "The key is empty."),
@@ -444,18 +356,11 @@ def _unusual_values(family: Family) -> None:
         whole = marker("COMMIT", 5)
         return replace(whole, recs=(replace(whole.recs[0], value=value),))
 
-    family.valid(
-        "long-value",
-        "The value of an end marker may have more bytes after the coordinator epoch.",
-        must("SEG-CTL-004", needs=needs),
-        with_value(marker_value(7, more=b"more")),
-    )
-    family.valid(
-        "value-version-1",
-        "A later version of an end marker's value begins with the same fields.",
-        must("SEG-CTL-004", needs=needs),
-        with_value(marker_value(7, version=1)),
-    )
+    for name, why, unit in (
+        ("long-value", "The value of an end marker may have more bytes after the coordinator epoch.", with_value(marker_value(7, more=b"more"))),
+        ("value-version-1", "A later version of an end marker's value begins with the same fields.", with_value(marker_value(7, version=1))),
+    ):  # fmt: skip
+        family.valid(name, why, must("SEG-CTL-004", needs=needs), unit)
     for name, value in (
         ("null-value", None),
         ("short-value", b"\0\0\0\0\0"),
@@ -464,47 +369,23 @@ def _unusual_values(family: Family) -> None:
     ):
         rec = Rec(key=control_key(1), value=value)
         _unreadable(family, name, "The value of a COMMIT cannot be read.", "SEG-CTL-004", rec)
-    family.valid(
-        "coordinator-epoch-minus-1",
-        "The coordinator epoch may be any number.",
-        should("SEG-CTL-004", needs=needs),
-        marker("COMMIT", 5, epoch=-1),
-    )
     voter = struct.pack(">iqq", 1, 1, 2) + NO_TAGS
     later = struct.pack(">hi", 9, 1) + uvarint(3) + voter * 2 + uvarint(2) + voter + NO_TAGS
-    family.valid(
-        "leader-change-version-above",
-        "A reader reads a later version of LEADER_CHANGE as version 1, the latest known one; read as version 0, it "
-        "makes no sense.",
-        must("SEG-CTL-012", needs=needs, since="3.9"),
-        kraft("LEADER_CHANGE", later),
-    )
-    family.valid(
-        "leader-change-version-1",
-        "Version 1 of LEADER_CHANGE has the directory id of each voter.",
-        must("SEG-CTL-006", needs=needs, since="3.9"),
-        kraft("LEADER_CHANGE", struct.pack(">h", 1) + later[2:]),
-    )
     newer = struct.pack(">h", 9) + SNAPSHOT_FOOTER[2:]
-    family.valid(
-        "kraft-version-above",
-        "A reader reads a later version of a KRaft control record as the latest version that it supports.",
-        must("SEG-CTL-012", needs=needs, since="3.0"),
-        kraft("SNAPSHOT_FOOTER", newer),
-    )
     tagged = struct.pack(">h", 0) + uvarint(2) + uvarint(7) + uvarint(1) + b"x" + uvarint(9) + uvarint(2) + b"yz"
-    family.valid(
-        "kraft-unknown-tags",
-        "A reader skips unknown tagged fields by their size.",
-        must("SEG-CTL-011", needs=needs, since="3.0"),
-        kraft("SNAPSHOT_FOOTER", tagged),
-    )
-    family.valid(
-        "kraft-bytes-behind",
-        "A reader ignores bytes after the last field of a KRaft control record.",
-        must("SEG-CTL-013", needs=needs, since="3.0"),
-        kraft("KRAFT_VERSION", KRAFT_VERSION + b"more"),
-    )
+    for name, why, basis, unit in (
+        ("coordinator-epoch-minus-1", "The coordinator epoch may be any number.", should("SEG-CTL-004", needs=needs), marker("COMMIT", 5, epoch=-1)),
+        ("leader-change-version-above", "A reader reads a later version of LEADER_CHANGE as version 1, the latest known one; read as version 0, it makes no sense.",
+         must("SEG-CTL-012", needs=needs, since="3.9"), kraft("LEADER_CHANGE", later)),
+        ("leader-change-version-1", "Version 1 of LEADER_CHANGE has the directory id of each voter.", must("SEG-CTL-006", needs=needs, since="3.9"),
+         kraft("LEADER_CHANGE", struct.pack(">h", 1) + later[2:])),
+        ("kraft-version-above", "A reader reads a later version of a KRaft control record as the latest version that it supports.",
+         must("SEG-CTL-012", needs=needs, since="3.0"), kraft("SNAPSHOT_FOOTER", newer)),
+        ("kraft-unknown-tags", "A reader skips unknown tagged fields by their size.", must("SEG-CTL-011", needs=needs, since="3.0"), kraft("SNAPSHOT_FOOTER", tagged)),
+        ("kraft-bytes-behind", "A reader ignores bytes after the last field of a KRaft control record.", must("SEG-CTL-013", needs=needs, since="3.0"),
+         kraft("KRAFT_VERSION", KRAFT_VERSION + b"more")),
+    ):  # fmt: skip
+        family.valid(name, why, basis, unit)
 
 
 def horizons() -> Family:
@@ -528,86 +409,30 @@ def horizons() -> Family:
         },
     )
     basis = must("SEG-BAT-013", flags=("HORIZON",), since="3.1")
-    family.valid(
-        "cleaned-by-a-broker",
-        "A tombstone and a record, as the cleaner wrote them.",
-        must("SEG-BAT-013", flags=("HORIZON",), since="3.1", source="vector V-22", smoke=True),
-        CLEANED,
-    )
-    family.valid(
-        "horizon-far-ahead",
-        "The delete horizon is years after the records: timestamp deltas take six bytes.",
-        basis,
-        Batch(
-            attributes=DELETE_HORIZON,
-            base_timestamp=4_000_000_000_000,
-            max_timestamp=1_600_000_000_001,
-            recs=(Rec(value=None, time=-2_400_000_000_000), Rec(time=-2_399_999_999_999)),
-        ),
-    )
-    family.valid(
-        "marker-with-horizon",
-        "An end marker also gets a delete horizon before the cleaner removes it.",
-        basis,
-        replace(
-            marker("COMMIT", 5),
-            attributes=MARKER | DELETE_HORIZON,
-            base_timestamp=90_000,
-            max_timestamp=1234,
-            recs=(replace(marker("COMMIT", 5).recs[0], time=1234 - 90_000),),
-        ),
-    )
-    family.valid(
-        "horizon-and-log-append-time",
-        "With LogAppendTime, records have the maximum timestamp; the base timestamp is still the delete horizon.",
-        must("SEG-BAT-013", "SEG-BAT-011", flags=("HORIZON",), since="3.1"),
-        Batch(
-            attributes=DELETE_HORIZON | LOG_APPEND_TIME,
-            base_timestamp=70_000,
-            max_timestamp=5000,
-            recs=(Rec(value=None, time=-69_000),),
-        ),
-    )
-    family.valid(
-        "horizon-of-a-record-without-time",
-        "A record without a timestamp has none in a batch with a delete horizon either.",
-        basis,
-        Batch(
-            attributes=DELETE_HORIZON, base_timestamp=70_000, max_timestamp=-1, recs=(Rec(value=None, time=-70_001),)
-        ),
-    )
+    for name, why, terms, unit in (
+        ("cleaned-by-a-broker", "A tombstone and a record, as the cleaner wrote them.", must("SEG-BAT-013", flags=("HORIZON",), since="3.1", source="vector V-22", smoke=True), CLEANED),
+        ("horizon-far-ahead", "The delete horizon is years after the records: timestamp deltas take six bytes.", basis,
+         Batch(attributes=DELETE_HORIZON, base_timestamp=4_000_000_000_000, max_timestamp=1_600_000_000_001, recs=(Rec(value=None, time=-2_400_000_000_000), Rec(time=-2_399_999_999_999)))),
+        ("marker-with-horizon", "An end marker also gets a delete horizon before the cleaner removes it.", basis,
+         replace(marker("COMMIT", 5), attributes=MARKER | DELETE_HORIZON, base_timestamp=90_000, max_timestamp=1234, recs=(replace(marker("COMMIT", 5).recs[0], time=1234 - 90_000),))),
+        ("horizon-and-log-append-time", "With LogAppendTime, records have the maximum timestamp; the base timestamp is still the delete horizon.",
+         must("SEG-BAT-013", "SEG-BAT-011", flags=("HORIZON",), since="3.1"),
+         Batch(attributes=DELETE_HORIZON | LOG_APPEND_TIME, base_timestamp=70_000, max_timestamp=5000, recs=(Rec(value=None, time=-69_000),))),
+        ("horizon-of-a-record-without-time", "A record without a timestamp has none in a batch with a delete horizon either.", basis,
+         Batch(attributes=DELETE_HORIZON, base_timestamp=70_000, max_timestamp=-1, recs=(Rec(value=None, time=-70_001),))),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     unknown = may("SEG-BAT-014", flags=("UNKNOWN_BITS",))
     for bit in range(7, 15):
         family.valid(f"bit-{bit}", f"Attribute bit {bit} means nothing.", unknown, Batch(attributes=1 << bit))
-    family.valid(
-        "bit-15",
-        "Attribute bit 15 has no meaning; it makes the signed number negative.",
-        unknown,
-        Batch(attributes=-(1 << 15)),
-    )
-    family.valid(
-        "all-unknown-bits",
-        "All attribute bits without a meaning are set.",
-        unknown,
-        Batch(attributes=-(1 << 7), recs=(Rec(), Rec(value=None))),
-    )
-    family.valid(
-        "unknown-bits-and-gzip",
-        "The codec is in the low three bits of the attributes, whatever the other bits are.",
-        unknown,
-        Batch(attributes=1 << 8, codec="gzip", compress=gzip),
-    )
-    family.valid(
-        "all-known-bits",
-        "Time type, transaction and horizon together.",
-        must("SEG-BAT-013", "SEG-BAT-011", since="3.1"),
-        Batch(
-            attributes=LOG_APPEND_TIME | TRANSACTIONAL | DELETE_HORIZON,
-            producer_id=3,
-            producer_epoch=0,
-            base_sequence=0,
-        ),
-    )
+    for name, why, terms, unit in (
+        ("bit-15", "Attribute bit 15 has no meaning; it makes the signed number negative.", unknown, Batch(attributes=-(1 << 15))),
+        ("all-unknown-bits", "All attribute bits without a meaning are set.", unknown, Batch(attributes=-(1 << 7), recs=(Rec(), Rec(value=None)))),
+        ("unknown-bits-and-gzip", "The codec is in the low three bits of the attributes, whatever the other bits are.", unknown, Batch(attributes=1 << 8, codec="gzip", compress=gzip)),
+        ("all-known-bits", "Time type, transaction and horizon together.", must("SEG-BAT-013", "SEG-BAT-011", since="3.1"),
+         Batch(attributes=LOG_APPEND_TIME | TRANSACTIONAL | DELETE_HORIZON, producer_id=3, producer_epoch=0, base_sequence=0)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     return family
 
 
@@ -627,12 +452,8 @@ def record_attributes() -> Family:
     )
     basis = may("SEG-REC-003", flags=("RECORD_ATTRIBUTES",))
     for bits in (0x01, 0x04, 0x08, 0x20, 0x7F, 0x80, 0xFF):
-        family.valid(
-            f"bits-{bits:02x}",
-            "A reader ignores the attributes byte of a record and delivers the record unchanged.",
-            basis,
-            Batch(recs=(Rec(attributes=bits), Rec(key=b"z"))),
-        )
+        why = "A reader ignores the attributes byte of a record and delivers the record unchanged."
+        family.valid(f"bits-{bits:02x}", why, basis, Batch(recs=(Rec(attributes=bits), Rec(key=b"z"))))
     family.valid(
         "in-a-compressed-batch",
         "A reader also ignores the attributes byte of a record in compressed data.",
@@ -669,48 +490,18 @@ def transactions() -> Family:
         },
     )
     basis = must("SEG-CTL-009", "SEG-BAT-001")
-    family.valid(
-        "two-producers-interleaved",
-        "Two transactions are interleaved; the producer id shows which batch belongs to which.",
-        basis,
-        data(0, b"a", producer_id=9),
-        data(1, b"x", producer_id=11),
-        marker("ABORT", 2, producer_id=11),
-        data(3, b"b", sequence=1),
-        marker("COMMIT", 4),
-    )
-    family.valid(
-        "coordinator-data",
-        "A group coordinator writes offsets in transactions with base sequence 0 each time.",
-        must("SEG-BAT-017", "SEG-REC-015"),
-        data(0, b"o1"),
-        data(1, b"o2"),
-        marker("COMMIT", 2),
-    )
-    family.valid(
-        "transactional-without-producer",
-        "The transactional bit is set without a producer id: this is unusual, but every record can be read.",
-        should("SEG-BAT-022"),
-        Batch(attributes=TRANSACTIONAL),
-    )
-    family.valid(
-        "sequence-without-producer",
-        "Without a producer id, a reader ignores the base sequence.",
-        should("SEG-BAT-020"),
-        Batch(base_sequence=0),
-    )
-    family.valid(
-        "epoch-without-producer",
-        "Without a producer id, a reader ignores the producer epoch.",
-        should("SEG-BAT-020"),
-        Batch(producer_epoch=4),
-    )
-    family.valid(
-        "producer-without-sequence",
-        "Data with a producer id and without a sequence is unusual, but can be read.",
-        should("SEG-BAT-024"),
-        Batch(producer_id=9, producer_epoch=0),
-    )
+    for name, why, terms, *units in (
+        ("two-producers-interleaved", "Two transactions are interleaved; the producer id shows which batch belongs to which.", basis, data(0, b"a", producer_id=9),
+         data(1, b"x", producer_id=11), marker("ABORT", 2, producer_id=11), data(3, b"b", sequence=1), marker("COMMIT", 4)),
+        ("coordinator-data", "A group coordinator writes offsets in transactions with base sequence 0 each time.", must("SEG-BAT-017", "SEG-REC-015"), data(0, b"o1"),
+         data(1, b"o2"), marker("COMMIT", 2)),
+        ("transactional-without-producer", "The transactional bit is set without a producer id: this is unusual, but every record can be read.", should("SEG-BAT-022"),
+         Batch(attributes=TRANSACTIONAL)),
+        ("sequence-without-producer", "Without a producer id, a reader ignores the base sequence.", should("SEG-BAT-020"), Batch(base_sequence=0)),
+        ("epoch-without-producer", "Without a producer id, a reader ignores the producer epoch.", should("SEG-BAT-020"), Batch(producer_epoch=4)),
+        ("producer-without-sequence", "Data with a producer id and without a sequence is unusual, but can be read.", should("SEG-BAT-024"), Batch(producer_id=9, producer_epoch=0)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, *units)
     return family
 
 

@@ -53,22 +53,11 @@ def control_fields(family: Family) -> None:
 
     for kind, value in KRAFT_VALUES.items():
         short = kind.lower().replace("_", "-")
-        says(
-            short,
-            "A reader returns the fields of a control record of the metadata log.",
-            "SEG-CTL-006",
-            kraft(kind, value),
-            decoded=FIELDS[kind],
-            invalid=None,
-        )
+        why = "A reader returns the fields of a control record of the metadata log."
+        says(short, why, "SEG-CTL-006", kraft(kind, value), decoded=FIELDS[kind], invalid=None)
         for name, unusual in (("null", None), ("version-minus-1", b"\xff\xff" + value[2:]), ("version-least", b"\x80\0" + value[2:])):  # fmt: skip
-            says(
-                f"{short}-{name}",
-                "The value is null or has a negative version: the control record has no readable fields.",
-                "SEG-CTL-006",
-                _nothing(kraft(kind, value), unusual),
-                invalid="SEG-CTL-006",
-            )
+            why = "The value is null or has a negative version: the control record has no readable fields."
+            says(f"{short}-{name}", why, "SEG-CTL-006", _nothing(kraft(kind, value), unusual), invalid="SEG-CTL-006")
         for at in range(len(value)):
             says(
                 f"{short}-cut-at-{at}",
@@ -89,30 +78,15 @@ def control_fields(family: Family) -> None:
     base = marker("ABORT", 5)
     for at in range(6):
         cut = replace(base, recs=(replace(base.recs[0], value=marker_value(0)[:at], control=(("control", None),)),))
-        says(
-            f"abort-cut-at-{at}",
-            "The value of the end marker is too short: it has no readable fields.",
-            "SEG-CTL-004",
-            cut,
-            invalid="SEG-CTL-004",
-        )
+        why = "The value of the end marker is too short: it has no readable fields."
+        says(f"abort-cut-at-{at}", why, "SEG-CTL-004", cut, invalid="SEG-CTL-004")
     for at in range(4):
         cut = replace(base, recs=(replace(base.recs[0], key=control_key(0)[:at], control=(("control", None),)),))
-        says(
-            f"key-cut-at-{at}",
-            "The key of the control record is too short: its type cannot be read.",
-            "SEG-CTL-001",
-            cut,
-            invalid="SEG-CTL-001",
-        )
+        why = "The key of the control record is too short: its type cannot be read."
+        says(f"key-cut-at-{at}", why, "SEG-CTL-001", cut, invalid="SEG-CTL-001")
     key = replace(base, recs=(replace(base.recs[0], key=None, control=(("control", None),)),))
-    says(
-        "no-key",
-        "The control record has a null key: its type cannot be read.",
-        "SEG-CTL-001",
-        key,
-        invalid="SEG-CTL-001",
-    )
+    why = "The control record has a null key: its type cannot be read."
+    says("no-key", why, "SEG-CTL-001", key, invalid="SEG-CTL-001")
     assert set(KRAFT_VALUES) <= set(TYPES)
 
 

@@ -49,20 +49,12 @@ def corners(families: Mapping[str, Family]) -> None:
 
 
 def _encodings(family: Family) -> None:
-    add_encoding(
-        family,
-        "control-of-no-transaction",
-        "A control batch of a quorum is not part of a transaction: its transactional bit is clear.",
-        must("SEG-BAT-001", "SEG-CTL-006"),
-        kraft("LEADER_CHANGE", LEADER_CHANGE),
-    )
-    add_encoding(
-        family,
-        "horizon-of-0",
-        "A delete horizon of 0 is one: bit 6 is set.",
-        must("SEG-BAT-013"),
-        Batch(base=3, recs=(Rec(time=1000), Rec(time=1001)), attributes=DELETE_HORIZON, base_timestamp=0),
-    )
+    for name, why, basis, batches in (
+        ("control-of-no-transaction", "A control batch of a quorum is not part of a transaction: its transactional bit is clear.", must("SEG-BAT-001", "SEG-CTL-006"),
+         kraft("LEADER_CHANGE", LEADER_CHANGE)),
+        ("horizon-of-0", "A delete horizon of 0 is one: bit 6 is set.", must("SEG-BAT-013"), Batch(base=3, recs=(Rec(time=1000), Rec(time=1001)), attributes=DELETE_HORIZON, base_timestamp=0)),
+    ):  # fmt: skip
+        add_encoding(family, name, why, basis, batches)
 
 
 def _lookups(family: Family) -> None:
@@ -72,54 +64,28 @@ def _lookups(family: Family) -> None:
         )
 
     special = ("specialTimestamps",)
-    finds(
-        "latest-of-an-empty-segment",
-        "The last segment is empty and begins after a gap: its name is the log end offset.",
-        must("SEG-LKP-015", "SEG-LKP-009", needs=special),
-        {name_of(0): bytes_of(ROW), name_of(40): b""},
-        {"offset": "40"},
-        timestamp="-1",
-    )
-    finds(
-        "usable-negative-first",
-        "The first index entry has a negative offset: it ends the index, and the search begins at the start.",
-        should("SEG-IDX-010", "SEG-IDX-008", flags=("INDEX_TRUST",), needs=("provesIndexes",)),
-        {name_of(0): bytes_of(ROW), name_of(0, ".index"): struct.pack(">iiii", -3, SIZE, 5, SIZE)},
-        {"entry": {"offset": "0", "position": 0}, "position": 4 * SIZE, "baseOffset": "12"},
-        offset="14",
-    )
     twice = Batch(base=3, recs=tuple(Rec(time=time) for time in (0, 5, 5, 1)), base_timestamp=2000)
-    finds(
-        "largest-twice-in-a-batch",
-        "Two records of a batch have the largest timestamp: the time -3 finds the first of them.",
-        must("SEG-LKP-013", since="3.0", needs=special),
-        {name_of(0): bytes_of([ROW[0], twice])},
-        {"offset": "4", "timestamp": "2005"},
-        timestamp="-3",
-    )
     rows = ((7, 0, 3, 2), (8, 2, 5, 4), (7, 4, 9, 10))
     files = {name_of(0): bytes_of(ROW), name_of(0, ".txnindex"): b"".join(aborted(*one) for one in rows)}
     names = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
     listed = [{key: str(value) for key, value in zip(names, one, strict=True)} for one in rows]
     basis = must("SEG-TXN-007", needs=("abortedLookup",))
-    finds(
-        "aborted-begins-at-the-end",
-        "A transaction that begins where the range ends is not part of it.",
-        basis,
-        {**files, name_of(0, ".txnindex"): aborted(7, 0, 3, 1) + aborted(8, 2, 5, 4)},
-        {"aborted": [{**listed[0], "lastStableOffset": "1"}], "isComplete": True},
-        fromOffset="0",
-        toOffset="2",
-    )
-    finds(
-        "aborted-all-before",
-        "All aborted transactions end before the range; the last of them was the last one that was open.",
-        basis,
-        files,
-        {"aborted": [], "isComplete": True},
-        fromOffset="10",
-        toOffset="10",
-    )
+    for name, why, terms, given, found, named in (
+        ("latest-of-an-empty-segment", "The last segment is empty and begins after a gap: its name is the log end offset.",
+         must("SEG-LKP-015", "SEG-LKP-009", needs=special), {name_of(0): bytes_of(ROW), name_of(40): b""}, {"offset": "40"}, {"timestamp": "-1"}),
+        ("usable-negative-first", "The first index entry has a negative offset: it ends the index, and the search begins at the start.",
+         should("SEG-IDX-010", "SEG-IDX-008", flags=("INDEX_TRUST",), needs=("provesIndexes",)),
+         {name_of(0): bytes_of(ROW), name_of(0, ".index"): struct.pack(">iiii", -3, SIZE, 5, SIZE)},
+         {"entry": {"offset": "0", "position": 0}, "position": 4 * SIZE, "baseOffset": "12"}, {"offset": "14"}),
+        ("largest-twice-in-a-batch", "Two records of a batch have the largest timestamp: the time -3 finds the first of them.",
+         must("SEG-LKP-013", since="3.0", needs=special), {name_of(0): bytes_of([ROW[0], twice])}, {"offset": "4", "timestamp": "2005"}, {"timestamp": "-3"}),
+        ("aborted-begins-at-the-end", "A transaction that begins where the range ends is not part of it.", basis,
+         {**files, name_of(0, ".txnindex"): aborted(7, 0, 3, 1) + aborted(8, 2, 5, 4)}, {"aborted": [{**listed[0], "lastStableOffset": "1"}], "isComplete": True},
+         {"fromOffset": "0", "toOffset": "2"}),
+        ("aborted-all-before", "All aborted transactions end before the range; the last of them was the last one that was open.", basis, files,
+         {"aborted": [], "isComplete": True}, {"fromOffset": "10", "toOffset": "10"}),
+    ):  # fmt: skip
+        finds(name, why, terms, given, found, **named)
 
 
 def _reads(family: Family) -> None:
@@ -134,31 +100,18 @@ def _reads(family: Family) -> None:
 
     plain = Batch(recs=(Rec(value=b"plain"),))
     held = [plain, data(1, b"open"), replace(plain, base=2)]
-    read(
-        "plain-behind-an-open-transaction",
-        "A record of no transaction follows an open one: read_committed holds it back.",
-        must("SEG-LKP-012"),
-        {name_of(0): bytes_of(held)},
-        held,
-        0,
-        1,
-        isolation="read_committed",
-    )
     swapped = {
         name_of(0): bytes_of(FIRST),
         name_of(15): bytes_of(SECOND),
         name_of(24): bytes_of(row(2, base=24)),
         name_of(15, ".log.swap"): bytes_of(SECOND[1:]),
     }
-    read(
-        "read-below-a-swap-file",
-        "A .swap file replaces only files from its base offset on: the segment before it stays.",
-        must("SEG-PDR-010"),
-        swapped,
-        FIRST,
-        0,
-        15,
-    )
+    for name, why, rule, files, units, end, named in (
+        ("plain-behind-an-open-transaction", "A record of no transaction follows an open one: read_committed holds it back.", "SEG-LKP-012", {name_of(0): bytes_of(held)},
+         held, 1, {"isolation": "read_committed"}),
+        ("read-below-a-swap-file", "A .swap file replaces only files from its base offset on: the segment before it stays.", "SEG-PDR-010", swapped, FIRST, 15, {}),
+    ):  # fmt: skip
+        read(name, why, must(rule), files, units, 0, end, **named)
     past = {name_of(BEFORE.base): bytes_of([BEFORE, PAST])}
     family.add(
         "read-past-the-greatest-offset",
@@ -185,76 +138,33 @@ def _repairs(to: Repairs) -> None:
             9,
             modes="t",
         )
-    to.recover(
-        "order-past-the-greatest-cut",
-        "By the specification, recovery cuts a segment before an entry that ends at 2^63 - 1.",
-        must("SEG-RCV-032", "SEG-LOG-013"),
-        segment([BEFORE, PAST], BEFORE.base),
-        {**segment([BEFORE], BEFORE.base), **epochs((0, BEFORE.base))},
-        PAST.base,
-        modes="t",
-    )
     short = with_field(FIRST[2].encoded(), LAST_OFFSET_DELTA, -1)
-    to.recover(
-        "order-negative-delta-cut",
-        "By the specification, recovery removes a batch that ends before it begins.",
-        cut,
-        {name_of(0): bytes_of(FIRST[:2]) + short, name_of(0, ".index"): b""},
-        {**segment(FIRST[:2]), **epochs((0, 0))},
-        6,
-        modes="t",
-    )
+    for name, why, basis, files, left, end in (
+        ("order-past-the-greatest-cut", "By the specification, recovery cuts a segment before an entry that ends at 2^63 - 1.", must("SEG-RCV-032", "SEG-LOG-013"),
+         segment([BEFORE, PAST], BEFORE.base), {**segment([BEFORE], BEFORE.base), **epochs((0, BEFORE.base))}, PAST.base),
+        ("order-negative-delta-cut", "By the specification, recovery removes a batch that ends before it begins.", cut,
+         {name_of(0): bytes_of(FIRST[:2]) + short, name_of(0, ".index"): b""}, {**segment(FIRST[:2]), **epochs((0, 0))}, 6),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, left, end, modes="t")
     log = bytearray(bytes_of(FIRST))
     log[SIZE + 16] = 3
     kept = {**segment(FIRST), name_of(0): bytes(log)}
-    to.recover(
-        "magic-3-stays",
-        "An entry of a magic that this text does not know has a right size and checksum: recovery keeps it.",
-        must("SEG-RCV-038"),
-        kept,
-        {**kept, **epochs((0, 0))},
-        15,
-        modes="t",
-    )
     ended = [data(15, b"a"), marker("ABORT", 16)]
     right = {**segment(FIRST), **segment(ended, 15)}
     index = name_of(15, ".txnindex")
-    to.recover(
-        "transactions-of-another-segment-after-a-clean-shutdown",
-        "A transaction index names an end below its segment: it is built again, also after a clean shutdown.",
-        must("SEG-RCV-034"),
-        {**right, index: aborted(9, 3, 5, 6), name_of(17, ".snapshot"): snapshot((9, -1), last_offset=15, time=1234)},
-        {
-            **right,
-            index: aborted(9, 15, 16, 17),
-            name_of(17, ".snapshot"): snapshot((9, -1), last_offset=15, time=1234),
-            **epochs((0, 15), (3, 16)),
-        },
-        17,
-        modes="t",
-        cleanShutdown=True,
-    )
-    to.recover(
-        "clean-tail-cut",
-        "By the specification, a tail after the last whole batch is removed, also after a clean shutdown.",
-        should("SEG-RCV-024"),
-        {**ALL, name_of(24): ALL[name_of(24)] + bytes(5), **epochs((0, 0))},
-        {**ALL, **epochs((0, 0))},
-        30,
-        modes="t",
-        cleanShutdown=True,
-    )
     alone = {**segment([data(0, b"a"), marker("COMMIT", 1)]), **epochs((0, 0), (3, 1))}
-    to.recover(
-        "clean-without-a-snapshot",
-        "After a clean shutdown, a log with batches of producers and without a snapshot gets one at its end.",
-        should("SEG-PSN-010"),
-        alone,
-        {**alone, name_of(2, ".snapshot"): snapshot((9, -1), time=1234)},
-        2,
-        modes="t",
-        cleanShutdown=True,
-    )
+    for name, why, basis, files, left, end, named in (
+        ("magic-3-stays", "An entry of a magic that this text does not know has a right size and checksum: recovery keeps it.", must("SEG-RCV-038"), kept, {**kept, **epochs((0, 0))}, 15, {}),
+        ("transactions-of-another-segment-after-a-clean-shutdown", "A transaction index names an end below its segment: it is built again, also after a clean shutdown.",
+         must("SEG-RCV-034"), {**right, index: aborted(9, 3, 5, 6), name_of(17, ".snapshot"): snapshot((9, -1), last_offset=15, time=1234)},
+         {**right, index: aborted(9, 15, 16, 17), name_of(17, ".snapshot"): snapshot((9, -1), last_offset=15, time=1234), **epochs((0, 15), (3, 16))}, 17,
+         {"cleanShutdown": True}),
+        ("clean-tail-cut", "By the specification, a tail after the last whole batch is removed, also after a clean shutdown.", should("SEG-RCV-024"),
+         {**ALL, name_of(24): ALL[name_of(24)] + bytes(5), **epochs((0, 0))}, {**ALL, **epochs((0, 0))}, 30, {"cleanShutdown": True}),
+        ("clean-without-a-snapshot", "After a clean shutdown, a log with batches of producers and without a snapshot gets one at its end.", should("SEG-PSN-010"), alone,
+         {**alone, name_of(2, ".snapshot"): snapshot((9, -1), time=1234)}, 2, {"cleanShutdown": True}),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, left, end, modes="t", **named)
 
 
 def _names(family: Family) -> None:
@@ -303,23 +213,11 @@ def _appends(family: Family) -> None:
     )
     clock = must("SEG-APP-024", since="4.0", flags=("CLOCKS",))
     for name, result, late in (("at-the-default", "valid", HOUR), ("past-the-default", "invalid", HOUR + 1)):
-        ask_leader(
-            family,
-            f"after-{name}",
-            result,
-            "Without a setting, a timestamp may be one hour after the clock of the leader, and no more.",
-            clock,
-            replace(good, base_timestamp=NOW + late).encoded(),
-        )
+        why = "Without a setting, a timestamp may be one hour after the clock of the leader, and no more."
+        ask_leader(family, f"after-{name}", result, why, clock, replace(good, base_timestamp=NOW + late).encoded())
     seen = [replace(data(0, b"t"), recs=(Rec(key=b"one", value=b"t"),))]
-    States(family).takes(
-        "coordinator-again",
-        "A coordinator writes sequence 0 each time: the second batch is no duplicate of the first.",
-        "SEG-APP-007",
-        seen,
-        data(0, b"u"),
-        origin="coordinator",
-    )
+    why = "A coordinator writes sequence 0 each time: the second batch is no duplicate of the first."
+    States(family).takes("coordinator-again", why, "SEG-APP-007", seen, data(0, b"u"), origin="coordinator")
 
 
 def _retention(family: Family) -> None:

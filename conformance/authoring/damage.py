@@ -81,14 +81,8 @@ def checksums() -> Family:
         (72, "key-of-the-second"),
         (len(WHOLE) - 1, "last-byte"),
     ):
-        family.invalid(
-            f"flip-{part}",
-            "One bit of the records was changed: a record that looks valid is not the one that was sent.",
-            basis,
-            "crc",
-            GOOD,
-            flipped(WHOLE, byte_position, 0),
-        )
+        reason = "One bit of the records was changed: a record that looks valid is not the one that was sent."
+        family.invalid(f"flip-{part}", reason, basis, "crc", GOOD, flipped(WHOLE, byte_position, 0))
     others = {
         "zero": 0,
         "all-ones": 2**32 - 1,
@@ -100,57 +94,29 @@ def checksums() -> Family:
         "other-byte-order": int.from_bytes(crc32c(WHOLE[21:]).to_bytes(4, "big"), "little"),
     }
     for name, value in others.items():
-        family.invalid(
-            f"wrong-{name}",
-            "The checksum is of another kind or over other bytes, as a writer with a wrong definition computes it.",
-            basis,
-            "crc",
-            GOOD,
-            with_field(WHOLE, CRC, value, seal=False),
-        )
-    family.invalid(
-        "first-batch",
-        "The first batch is damaged; nothing before it can be delivered.",
-        basis,
-        "crc",
-        flipped(WHOLE, 70),
-    )
-    family.invalid(
-        "last-batch",
-        "The last batch is damaged, and nothing follows.",
-        basis,
-        "crc",
-        GOOD,
-        flipped(WHOLE, 70),
-        more=False,
-    )
-    family.invalid(
-        "third-batch",
-        "The third of four batches is damaged: a reader may deliver the two before it.",
-        basis,
-        "crc",
-        GOOD,
-        Batch(base=4),
-        flipped(WHOLE, 70),
-    )
+        reason = "The checksum is of another kind or over other bytes, as a writer with a wrong definition computes it."
+        family.invalid(f"wrong-{name}", reason, basis, "crc", GOOD, with_field(WHOLE, CRC, value, seal=False))
+    reason = "The first batch is damaged; nothing before it can be delivered."
+    family.invalid("first-batch", reason, basis, "crc", flipped(WHOLE, 70))
+    reason = "The last batch is damaged, and nothing follows."
+    family.invalid("last-batch", reason, basis, "crc", GOOD, flipped(WHOLE, 70), more=False)
+    reason = "The third of four batches is damaged: a reader may deliver the two before it."
+    family.invalid("third-batch", reason, basis, "crc", GOOD, Batch(base=4), flipped(WHOLE, 70))
     for codec, compress in COMPRESSORS.items():
         packed = Batch(base=10, codec=codec, compress=compress, recs=(Rec(value=b"abc" * 50), Rec())).encoded()
-        family.invalid(
-            f"compressed-{codec}",
-            "The checksum covers the compressed bytes: a reader finds the damage before it decompresses them.",
-            must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)),
-            "crc",
-            GOOD,
-            flipped(packed, len(packed) - 3),
-        )
-        family.invalid(
-            f"compressed-{codec}-whole-stream",
-            "The checksum is wrong and the compressed stream is valid: only the checksum shows the damage.",
-            must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)),
-            "crc",
-            GOOD,
-            with_field(packed, CRC, crc32c(packed[21:]) ^ 1 << 9, seal=False),
-        )
+        for name, reason, unit in (
+            (f"compressed-{codec}", "The checksum covers the compressed bytes: a reader finds the damage before it decompresses them.", flipped(packed, len(packed) - 3)),
+            (f"compressed-{codec}-whole-stream", "The checksum is wrong and the compressed stream is valid: only the checksum shows the damage.",
+             with_field(packed, CRC, crc32c(packed[21:]) ^ 1 << 9, seal=False)),
+        ):  # fmt: skip
+            family.invalid(
+                name,
+                reason,
+                must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)),
+                "crc",
+                GOOD,
+                unit,
+            )
     _control(family)
     _outside(family)
     _legacy(family)
@@ -184,13 +150,8 @@ def _outside(family: Family) -> None:
         sealed_at_position = with_field(THREE.encoded(), field, number, seal=False)
         other = Batch(**{**vars(THREE), "base" if name == "base-offset" else "leader_epoch": number})
         assert other.encoded() == sealed_at_position
-        family.valid(
-            f"other-{name}",
-            f"A leader writes its own {name.replace('-', ' ')} into each batch; the checksum does not cover it and "
-            "stays right.",
-            basis,
-            other,
-        )
+        why = f"A leader writes its own {name.replace('-', ' ')} into each batch; the checksum does not cover it and stays right."
+        family.valid(f"other-{name}", why, basis, other)
 
 
 def _legacy(family: Family) -> None:
@@ -214,24 +175,11 @@ def _legacy(family: Family) -> None:
                 flipped(whole, byte_position, 4),
                 more=last,
             )
-        family.invalid(
-            f"magic-{magic}-crc-32c",
-            "The message has a CRC-32C, as record batches have it: this is the wrong polynomial for messages.",
-            basis,
-            "crc",
-            good,
-            replaced(whole, 12, "I", crc32c(whole[16:])),
-            more=last,
-        )
-        family.invalid(
-            f"magic-{magic}-whole-entry",
-            "The checksum also covers offset and size, which is wrong.",
-            basis,
-            "crc",
-            good,
-            replaced(whole, 12, "I", crc32(whole[:12] + whole[16:])),
-            more=last,
-        )
+        for name, why, value in (
+            (f"magic-{magic}-crc-32c", "The message has a CRC-32C, as record batches have it: this is the wrong polynomial for messages.", crc32c(whole[16:])),
+            (f"magic-{magic}-whole-entry", "The checksum also covers offset and size, which is wrong.", crc32(whole[:12] + whole[16:])),
+        ):  # fmt: skip
+            family.invalid(name, why, basis, "crc", good, replaced(whole, 12, "I", value), more=last)
     family.invalid(
         "magic-1-flip-timestamp",
         "One bit of the timestamp was changed: the checksum covers it.",
@@ -295,32 +243,14 @@ def lengths() -> Family:
     )
     framing = must("SEG-LOG-003", needs=("magic:2",), flags=("BATCH_LENGTH",))
     for number in (-(2**31), -100, -13, -12, -1, 1, 2, 13):
-        family.invalid(
-            f"length-{number}",
-            "An entry cannot be smaller than its own fixed fields; nothing after it can be found.",
-            framing,
-            "length",
-            GOOD,
-            replaced(WHOLE, *LENGTH, number),
-        )
-    family.invalid(
-        "length-0",
-        "A size of 0 with data after it is damage, not the end of a log.",
-        framing,
-        "length",
-        GOOD,
-        replaced(WHOLE, *LENGTH, 0),
-    )
+        why = "An entry cannot be smaller than its own fixed fields; nothing after it can be found."
+        family.invalid(f"length-{number}", why, framing, "length", GOOD, replaced(WHOLE, *LENGTH, number))
+    why = "A size of 0 with data after it is damage, not the end of a log."
+    family.invalid("length-0", why, framing, "length", GOOD, replaced(WHOLE, *LENGTH, 0))
     small = must("SEG-BAT-002", needs=("magic:2",), flags=("BATCH_LENGTH",))
     for number in (14, 15, 21, 40, 48):
-        family.invalid(
-            f"length-{number}",
-            "The length is less than the header of a batch: the next entry would begin inside that header.",
-            small,
-            "length",
-            GOOD,
-            replaced(WHOLE, *LENGTH, number),
-        )
+        why = "The length is less than the header of a batch: the next entry would begin inside that header."
+        family.invalid(f"length-{number}", why, small, "length", GOOD, replaced(WHOLE, *LENGTH, number))
     checked = must("SEG-BAT-003", needs=CRC_NEEDS, flags=("BATCH_LENGTH",))
     for number, name in (
         (len(WHOLE) - 13, "one-less"),
@@ -328,14 +258,8 @@ def lengths() -> Family:
         (49, "header-only"),
         (len(WHOLE) - 12 + 68, "next-batch-too"),
     ):
-        family.invalid(
-            f"length-{name}",
-            "The length is wrong, so the batch ends in the wrong place; the checksum shows it.",
-            checked,
-            "crc",
-            GOOD,
-            replaced(WHOLE, *LENGTH, number),
-        )
+        why = "The length is wrong, so the batch ends in the wrong place; the checksum shows it."
+        family.invalid(f"length-{name}", why, checked, "crc", GOOD, replaced(WHOLE, *LENGTH, number))
     bare = Batch(base=10, stored=b"", recs=(), last_delta=2, count=3).encoded()
     family.invalid(
         "records-missing",
@@ -404,33 +328,14 @@ def magics() -> Family:
     )
     basis = must("SEG-BAT-004", needs=("magic:2",), flags=("UNKNOWN_MAGIC",))
     for number in (3, 4, 9, 66, 126, 127, -1, -2, -126, -128):
-        family.invalid(
-            f"magic-{number}",
-            "The magic does not exist; the checksum is right.",
-            basis,
-            "magic",
-            GOOD,
-            replaced(WHOLE, *MAGIC, number),
-        )
+        why = "The magic does not exist; the checksum is right."
+        family.invalid(f"magic-{number}", why, basis, "magic", GOOD, replaced(WHOLE, *MAGIC, number))
     family.invalid("first-of-all", "The first entry has an unknown magic.", basis, "magic", replaced(WHOLE, *MAGIC, 3))
-    family.invalid(
-        "last-of-all",
-        "The last entry has an unknown magic.",
-        basis,
-        "magic",
-        GOOD,
-        replaced(WHOLE, *MAGIC, 3),
-        more=False,
-    )
+    why = "The last entry has an unknown magic."
+    family.invalid("last-of-all", why, basis, "magic", GOOD, replaced(WHOLE, *MAGIC, 3), more=False)
     empty = Batch(base=10, recs=(), base_timestamp=-1, last_delta=4).encoded()
-    family.invalid(
-        "empty-batch",
-        "An empty batch has an unknown magic.",
-        basis,
-        "magic",
-        GOOD,
-        replaced(empty, *MAGIC, 3),
-    )
+    why = "An empty batch has an unknown magic."
+    family.invalid("empty-batch", why, basis, "magic", GOOD, replaced(empty, *MAGIC, 3))
     for number in (0, 1):
         family.invalid(
             f"batch-as-magic-{number}",
@@ -501,14 +406,8 @@ def counts() -> Family:
         )
     negative = should("SEG-BAT-007", needs=("magic:2",), flags=("RECORDS_COUNT",))
     for number in (-1, -2, -3, -(2**31)):
-        family.invalid(
-            f"count-{number}",
-            "The records count is negative.",
-            negative,
-            "count",
-            GOOD,
-            with_field(WHOLE, COUNT, number),
-        )
+        why = "The records count is negative."
+        family.invalid(f"count-{number}", why, negative, "count", GOOD, with_field(WHOLE, COUNT, number))
     for codec, compress in COMPRESSORS.items():
         packed = Batch(base=10, codec=codec, compress=compress, recs=THREE.recs).encoded()
         needs = ("magic:2", f"codec:{codec}")
@@ -530,22 +429,12 @@ def counts() -> Family:
             with_field(packed, COUNT, -1),
         )
     junk = Batch(base=10, stored=THREE.section() + b"\0" * 5, recs=THREE.recs).encoded()
-    family.invalid(
-        "bytes-behind-the-records",
-        "Five zero bytes follow the last record that the count includes.",
-        hostile,
-        "count",
-        GOOD,
-        junk,
-    )
-    family.invalid(
-        "bytes-only",
-        "The count says one record, but the only byte is a record length of 0.",
-        replace(hostile, req=("SEG-REC-003", *hostile.req)),
-        "count",
-        GOOD,
-        Batch(base=10, stored=b"\0", recs=(Rec(),)).encoded(),
-    )
+    for name, why, terms, unit in (
+        ("bytes-behind-the-records", "Five zero bytes follow the last record that the count includes.", hostile, junk),
+        ("bytes-only", "The count says one record, but the only byte is a record length of 0.", replace(hostile, req=("SEG-REC-003", *hostile.req)),
+         Batch(base=10, stored=b"\0", recs=(Rec(),)).encoded()),
+    ):  # fmt: skip
+        family.invalid(name, why, terms, "count", GOOD, unit)
     packed = Batch(
         base=10, codec="gzip", compress=gzip, stored=gzip(THREE.section() + bytes(9)), recs=THREE.recs
     ).encoded()
@@ -558,12 +447,8 @@ def counts() -> Family:
         packed,
     )
     compacted = Batch(base=10, recs=(Rec(delta=2), Rec(delta=7)), last_delta=9)
-    family.valid(
-        "fewer-than-offsets",
-        "Compaction left two records of ten offsets: the records count need not match the offsets.",
-        may("SEG-BAT-019"),
-        compacted,
-    )
+    why = "Compaction left two records of ten offsets: the records count need not match the offsets."
+    family.valid("fewer-than-offsets", why, may("SEG-BAT-019"), compacted)
     return family
 
 
@@ -589,74 +474,37 @@ def tails() -> Family:
     )
     _cuts(family)
     for count in (1, 7, 11):
-        _tail(
-            family,
-            f"zeros-{count}",
-            "A few zero bytes at the end are too short for an entry's size; they end the log.",
-            bytes(count),
-            "zeros",
-        )
-        _tail(
-            family,
-            f"garbage-{count}",
-            "A few bytes at the end are too short for an entry's size; they end the log.",
-            b"\xa5" * count,
-            "garbage",
-        )
+        for name, why, its_rest, kind in (
+            (f"zeros-{count}", "A few zero bytes at the end are too short for an entry's size; they end the log.", bytes(count), "zeros"),
+            (f"garbage-{count}", "A few bytes at the end are too short for an entry's size; they end the log.", b"\xa5" * count, "garbage"),
+        ):  # fmt: skip
+            _tail(family, name, why, its_rest, kind)
     for count in (12, 16, 17, 18, 61, 100, 4096):
-        _either_tail(
-            family,
-            f"zeros-{count}",
-            "Zeros follow the last batch, as a crash leaves them in a preallocated file.",
-            bytes(count),
-            "zeros",
-            "SEG-LOG-005",
-        )
+        why = "Zeros follow the last batch, as a crash leaves them in a preallocated file."
+        _either_tail(family, f"zeros-{count}", why, bytes(count), "zeros", "SEG-LOG-005")
     for count in (12, 16, 17):
         rest = struct.pack(">qi", 7, -1) + b"\x02" * (count - 12)
-        _either_tail(
-            family,
-            f"garbage-{count}",
-            "The bytes at the end are too few for an entry, but contain an impossible size.",
-            rest,
-            "garbage",
-            "SEG-LOG-002",
-        )
+        why = "The bytes at the end are too few for an entry, but contain an impossible size."
+        _either_tail(family, f"garbage-{count}", why, rest, "garbage", "SEG-LOG-002")
     damaged = must("SEG-LOG-003", needs=("magic:2",))
-    family.invalid(
-        "zeros-then-a-batch",
-        "Zeros with data after them are damage: a reader that ends there silently loses that data.",
-        damaged,
-        "length",
-        GOOD,
-        bytes(64),
-    )
-    family.invalid(
-        "garbage-then-a-batch", "Garbage with a valid batch after it.", damaged, "length", GOOD, b"\xa5" * 40
-    )
+    for name, why, unit in (
+        ("zeros-then-a-batch", "Zeros with data after them are damage: a reader that ends there silently loses that data.", bytes(64)),
+        ("garbage-then-a-batch", "Garbage with a valid batch after it.", b"\xa5" * 40),
+    ):  # fmt: skip
+        family.invalid(name, why, damaged, "length", GOOD, unit)
     family.invalid(
         "garbage-40", "Forty bytes that cannot be an entry.", damaged, "length", GOOD, b"\xa5" * 40, more=False
     )
-    family.valid(
-        "nothing",
-        "An empty log, or an empty answer to a fetch, is valid.",
-        must("SEG-LOG-001", needs=("magic:2",)),
-        b"",
-        more=False,
-    )
+    why = "An empty log, or an empty answer to a fetch, is valid."
+    family.valid("nothing", why, must("SEG-LOG-001", needs=("magic:2",)), b"", more=False)
     return family
 
 
 def _cuts(family: Family) -> None:
     second = Batch(base=4, recs=(Rec(), Rec(value=None, time=3)), leader_epoch=1)
     for count in range(1, len(second.encoded())):
-        _tail(
-            family,
-            f"magic-2-cut-{count}",
-            "The last batch is cut short; a reader delivers the batches before it.",
-            second.encoded()[:count],
-            "partial",
-        )
+        why = "The last batch is cut short; a reader delivers the batches before it."
+        _tail(family, f"magic-2-cut-{count}", why, second.encoded()[:count], "partial")
     for magic, since in ((0, "0.8"), (1, "0.10")):
         first, last = Msg(magic=magic, offset=3), Msg(magic=magic, offset=4)
         for count in range(1, len(last.encoded())):
@@ -681,14 +529,8 @@ def _cuts(family: Family) -> None:
         )
     for codec, compress in COMPRESSORS.items():
         packed = Batch(base=4, codec=codec, compress=compress, recs=THREE.recs).encoded()
-        _tail(
-            family,
-            f"{codec}-cut-in-the-data",
-            "A compressed batch is cut short inside its data; a reader must not decompress it.",
-            packed[:-2],
-            "partial",
-            f"codec:{codec}",
-        )
+        why = "A compressed batch is cut short inside its data; a reader must not decompress it."
+        _tail(family, f"{codec}-cut-in-the-data", why, packed[:-2], "partial", f"codec:{codec}")
 
 
 def _tail(family: Family, name: str, why: str, rest: bytes, kind: str, *needs: str) -> None:

@@ -74,34 +74,18 @@ def encodings() -> Family:
     layout = must("SEG-BAT-001", "SEG-BAT-003")
     r1, r2, r3 = Rec(key=None, value=b"a"), Rec(key=b"k", value=None, time=5), Rec(key=b"k", value=b"vv", time=3)
     three = Batch(base=10, leader_epoch=-1, recs=(r1, r2, r3))
-    encode(
-        "three-records",
-        "Every byte of an uncompressed batch is fixed.",
-        must("SEG-BAT-001", "SEG-BAT-003", source="vector V-06"),
-        three,
-    )
+    why = "Every byte of an uncompressed batch is fixed."
+    encode("three-records", why, must("SEG-BAT-001", "SEG-BAT-003", source="vector V-06"), three)
     stamped = replace(three, attributes=LOG_APPEND_TIME, max_timestamp=7777)
-    encode(
-        "log-append-time",
-        "LogAppendTime: every record has the maximum timestamp of the batch.",
-        must("SEG-BAT-011", flags=("MAX_TIMESTAMP",)),
-        stamped,
-        exact=False,
-    )
+    why = "LogAppendTime: every record has the maximum timestamp of the batch."
+    encode("log-append-time", why, must("SEG-BAT-011", flags=("MAX_TIMESTAMP",)), stamped, exact=False)
     late = Batch(leader_epoch=-1, base_timestamp=1900, recs=(Rec(), Rec(time=-900), Rec(time=-860)))
-    encode(
-        "maximum-is-not-the-last",
-        "The maximum timestamp is that of the first record.",
-        should("SEG-BAT-015", flags=("MAX_TIMESTAMP",)),
-        late,
-    )
-    encode("one-record", "One record.", layout, Batch(leader_epoch=-1))
-    encode(
-        "headers",
-        "Headers with a null value.",
-        must("SEG-REC-010", "SEG-REC-007", source="vector V-08"),
-        Batch(base=10, leader_epoch=-1, recs=(Rec(headers=((b"h", b"x"), (b"n", None))),)),
-    )
+    for name, why, basis, batches in (
+        ("maximum-is-not-the-last", "The maximum timestamp is that of the first record.", should("SEG-BAT-015", flags=("MAX_TIMESTAMP",)), late),
+        ("one-record", "One record.", layout, Batch(leader_epoch=-1)),
+        ("headers", "Headers with a null value.", must("SEG-REC-010", "SEG-REC-007", source="vector V-08"), Batch(base=10, leader_epoch=-1, recs=(Rec(headers=((b"h", b"x"), (b"n", None))),))),
+    ):  # fmt: skip
+        encode(name, why, basis, batches)
     for name, rec in (
         ("null-key", Rec(key=None)),
         ("null-value", Rec(value=None)),
@@ -133,50 +117,23 @@ def encodings() -> Family:
             must("SEG-BAT-012"),
             Batch(leader_epoch=-1, base_timestamp=NOW, recs=(Rec(), Rec(time=delta))),
         )
-    encode(
-        "producer",
-        "Producer id, epoch and sequence.",
-        must("SEG-BAT-017", "SEG-BAT-001"),
-        Batch(leader_epoch=-1, producer_id=2**53 + 1, producer_epoch=7, base_sequence=INT32_MAX, recs=(r1, r2)),
-    )
-    encode(
-        "epoch-without-producer",
-        "Without a producer id, the producer epoch is -1; the sequence may be any.",
-        should("SEG-BAT-020"),
-        Batch(leader_epoch=-1),
-        exact=False,
-    )
+    for name, why, basis, batches, named in (
+        ("producer", "Producer id, epoch and sequence.", must("SEG-BAT-017", "SEG-BAT-001"),
+         Batch(leader_epoch=-1, producer_id=2**53 + 1, producer_epoch=7, base_sequence=INT32_MAX, recs=(r1, r2)), {}),
+        ("epoch-without-producer", "Without a producer id, the producer epoch is -1; the sequence may be any.", should("SEG-BAT-020"), Batch(leader_epoch=-1), {"exact": False}),
+    ):  # fmt: skip
+        encode(name, why, basis, batches, **named)
     family.cases[-1]["expect"]["batches"][0]["producerEpoch"] = -1
-    encode("transactional", "The bit of a transaction.", layout, replace(data(0, b"a", b"b"), leader_epoch=-1))
-    encode(
-        "no-timestamp", "Without a time.", must("SEG-BAT-012"), Batch(leader_epoch=-1, base_timestamp=-1, recs=(Rec(),))
-    )
-    encode(
-        "compacted",
-        "Offsets with gaps.",
-        must("SEG-REC-012", "SEG-BAT-016"),
-        Batch(base=100, leader_epoch=4, last_delta=3, base_timestamp=1500, recs=(Rec(delta=2),)),
-    )
-    encode(
-        "empty-batch",
-        "A batch without records.",
-        must("SEG-BAT-018", source="vector V-20"),
-        empty(100, 4, leader_epoch=3, producer_id=9, producer_epoch=2, base_sequence=0),
-    )
-    encode(
-        "delete-horizon",
-        "With a delete horizon.",
-        must("SEG-BAT-013", source="vector V-22"),
-        CLEANED,
-    )
-    encode("commit", "An end marker.", must("SEG-CTL-004", source="vector V-13"), marker("COMMIT", 5))
-    encode(
-        "two-batches",
-        "Two batches.",
-        layout,
-        Batch(leader_epoch=-1, recs=(r1,)),
-        Batch(base=1, leader_epoch=-1, recs=(replace(r2, time=0), r3)),
-    )
+    for name, why, basis, *batches in (
+        ("transactional", "The bit of a transaction.", layout, replace(data(0, b"a", b"b"), leader_epoch=-1)),
+        ("no-timestamp", "Without a time.", must("SEG-BAT-012"), Batch(leader_epoch=-1, base_timestamp=-1, recs=(Rec(),))),
+        ("compacted", "Offsets with gaps.", must("SEG-REC-012", "SEG-BAT-016"), Batch(base=100, leader_epoch=4, last_delta=3, base_timestamp=1500, recs=(Rec(delta=2),))),
+        ("empty-batch", "A batch without records.", must("SEG-BAT-018", source="vector V-20"), empty(100, 4, leader_epoch=3, producer_id=9, producer_epoch=2, base_sequence=0)),
+        ("delete-horizon", "With a delete horizon.", must("SEG-BAT-013", source="vector V-22"), CLEANED),
+        ("commit", "An end marker.", must("SEG-CTL-004", source="vector V-13"), marker("COMMIT", 5)),
+        ("two-batches", "Two batches.", layout, Batch(leader_epoch=-1, recs=(r1,)), Batch(base=1, leader_epoch=-1, recs=(replace(r2, time=0), r3))),
+    ):  # fmt: skip
+        encode(name, why, basis, *batches)
     words = tuple(Rec(value=b"the same words again and again, " * 8, time=at) for at in range(3))
     for codec, compress in COMPRESSORS.items():
         encode(
@@ -186,35 +143,23 @@ def encodings() -> Family:
             Batch(base=0, leader_epoch=-1, codec=codec, compress=compress, recs=words),
             exact=False,
         )
-    encode(
-        "codec-snappy-blocks",
-        "Framed snappy has blocks of 32 KiB of data: no byte is lost at their boundaries.",
-        must("SEG-COD-001", "SEG-BAT-003"),
-        Batch(base=0, leader_epoch=-1, codec="snappy", compress=COMPRESSORS["snappy"], recs=_long(12)),
-        exact=False,
-    )
-    encode(
-        "codec-snappy-header",
-        "Snappy in the frames that Kafka's own producers write; one raw block can be read as well.",
-        may("SEG-COD-003"),
-        Batch(base=0, leader_epoch=-1, codec="snappy", compress=COMPRESSORS["snappy"], recs=words),
-        exact=False,
-    )
+    for name, why, basis, recs in (
+        ("codec-snappy-blocks", "Framed snappy has blocks of 32 KiB of data: no byte is lost at their boundaries.", must("SEG-COD-001", "SEG-BAT-003"), _long(12)),
+        ("codec-snappy-header", "Snappy in the frames that Kafka's own producers write; one raw block can be read as well.", may("SEG-COD-003"), words),
+    ):  # fmt: skip
+        encode(
+            name,
+            why,
+            basis,
+            Batch(base=0, leader_epoch=-1, codec="snappy", compress=COMPRESSORS["snappy"], recs=recs),
+            exact=False,
+        )
     family.cases[-1]["expect"]["contains"] = "82534e41505059000000000100000001"
-    encode(
-        "magic-1",
-        "Messages of magic 1.",
-        must("SEG-MSG-002", "SEG-MSG-004", since="0.10"),
-        Msg(offset=10, key=None, value=b"a"),
-        Msg(offset=11, value=None, timestamp=1005),
-    )
-    encode(
-        "magic-0",
-        "Messages of magic 0.",
-        must("SEG-MSG-001", "SEG-MSG-004", since="0.8"),
-        Msg(magic=0, offset=10, key=None, value=b"a", timestamp=-1),
-        Msg(magic=0, offset=11, value=None, timestamp=-1),
-    )
+    for name, why, rule, since, batches, its_batches in (
+        ("magic-1", "Messages of magic 1.", "SEG-MSG-002", "0.10", Msg(offset=10, key=None, value=b"a"), Msg(offset=11, value=None, timestamp=1005)),
+        ("magic-0", "Messages of magic 0.", "SEG-MSG-001", "0.8", Msg(magic=0, offset=10, key=None, value=b"a", timestamp=-1), Msg(magic=0, offset=11, value=None, timestamp=-1)),
+    ):  # fmt: skip
+        encode(name, why, must(rule, "SEG-MSG-004", since=since), batches, its_batches)
     inner = tuple(Msg(offset=at, timestamp=1000 + at) for at in range(3))
     encode(
         "magic-1-wrapper",

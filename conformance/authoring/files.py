@@ -121,23 +121,11 @@ def _file_names(names: Parsing) -> None:
 
     digits = must("SEG-PDR-005", flags=("NAME_DIGITS",), since="0.8")
     for kind in (".log", ".index", ".timeindex", ".txnindex", ".snapshot"):
-        names.good(
-            f"kind{kind}",
-            "The files of a segment have the same base offset in their names, and different suffixes.",
-            digits,
-            None,
-            of(kind, 368769),
-            file_name=f"{368769:020}{kind}",
-        )
+        why = "The files of a segment have the same base offset in their names, and different suffixes."
+        names.good(f"kind{kind}", why, digits, None, of(kind, 368769), file_name=f"{368769:020}{kind}")
     for name, base in (("zero", 0), ("above-32-bits", 2**32 + 1), ("above-2-53", 2**53 + 1), ("greatest", INT64_MAX)):
-        names.good(
-            f"offset-{name}",
-            "The number in a file name is an offset of 64 bits.",
-            digits,
-            None,
-            of(".log", base),
-            file_name=f"{base:020}.log",
-        )
+        why = "The number in a file name is an offset of 64 bits."
+        names.good(f"offset-{name}", why, digits, None, of(".log", base), file_name=f"{base:020}.log")
     for suffix in (".deleted", ".cleaned", ".swap"):
         names.good(
             f"suffix{suffix}",
@@ -149,31 +137,14 @@ def _file_names(names: Parsing) -> None:
         )
     loose = should("SEG-PDR-018", flags=("NAME_DIGITS",))
     for text in ("0.log", "77.log", "000000000000000000000007.log", "0000000000368769.log"):
-        names.good(
-            f"digits-{len(text) - 4}",
-            "A file name with another number of digits than twenty is unusual, but can be read.",
-            loose,
-            None,
-            of(".log", int(text[:-4])),
-            file_name=text,
-        )
-    names.good(
-        "arabic-digits",
-        "A broker with another locale wrote digits of another script.",
-        loose,
-        None,
-        of(".log", 12),
-        file_name="\u0660" * 18 + "\u0661\u0662.log",
-    )
+        why = "A file name with another number of digits than twenty is unusual, but can be read."
+        names.good(f"digits-{len(text) - 4}", why, loose, None, of(".log", int(text[:-4])), file_name=text)
+    why = "A broker with another locale wrote digits of another script."
+    names.good("arabic-digits", why, loose, None, of(".log", 12), file_name="\u0660" * 18 + "\u0661\u0662.log")
     far = must("SEG-PDR-007", flags=("NAME_DIGITS",), since="0.8")
     for text in ("09223372036854775808.log", "99999999999999999999.index", "18446744073709551616.log"):
-        names.bad(
-            f"too-large-{text[:20]}",
-            "The number in the file name is too large for an offset.",
-            far,
-            None,
-            file_name=text,
-        )
+        why = "The number in the file name is too large for an offset."
+        names.bad(f"too-large-{text[:20]}", why, far, None, file_name=text)
     below = should("SEG-PDR-007", flags=("NAME_DIGITS",), since="0.8")
     names.bad("negative", "A number below 0 is no offset.", below, None, file_name="-0000000000000000005.log")
     names.good(
@@ -244,14 +215,8 @@ def _directory_names(names: Parsing) -> None:
         )
     unusual = {"topic-007": 7, "topic-+5": 5, "topic-\u0667": 7}
     for number, (text, partition) in enumerate(unusual.items()):
-        names.good(
-            f"directory-odd-{number}",
-            "Brokers also read partition numbers with a sign, leading zeros or digits of another script.",
-            should("SEG-PDR-017"),
-            None,
-            of("topic", partition),
-            file_name=text,
-        )
+        why = "Brokers also read partition numbers with a sign, leading zeros or digits of another script."
+        names.good(f"directory-odd-{number}", why, should("SEG-PDR-017"), None, of("topic", partition), file_name=text)
     bad_basis = must("SEG-PDR-001", "SEG-LDR-001", since="0.8")
     bad = (
         "topic",
@@ -280,29 +245,13 @@ def _directory_names(names: Parsing) -> None:
             of("my-topic", 3, state),
             file_name=f"my-topic-3.{UNIQUE}-{state}",
         )
-        names.bad(
-            f"directory-{state}-without-unique",
-            "The directory name has the mark, but no unique part.",
-            marked,
-            None,
-            file_name=f"my-topic-3-{state}",
-        )
-    names.good(
-        "directory-delete-dotted",
-        "The topic name has dots: the unique part follows the last dot.",
-        marked,
-        None,
-        of("a.b.c", 1, "delete"),
-        file_name=f"a.b.c-1.{UNIQUE}-delete",
-    )
-    names.good(
-        "directory-short-unique",
-        "The unique part of a directory name may be any text.",
-        should("SEG-PDR-004"),
-        None,
-        of("t", 1, "future"),
-        file_name="t-1.x-future",
-    )
+        why = "The directory name has the mark, but no unique part."
+        names.bad(f"directory-{state}-without-unique", why, marked, None, file_name=f"my-topic-3-{state}")
+    for name, why, terms, entries, its_entries, file_name in (
+        ("directory-delete-dotted", "The topic name has dots: the unique part follows the last dot.", marked, "a.b.c", "delete", f"a.b.c-1.{UNIQUE}-delete"),
+        ("directory-short-unique", "The unique part of a directory name may be any text.", should("SEG-PDR-004"), "t", "future", "t-1.x-future"),
+    ):  # fmt: skip
+        names.good(name, why, terms, None, of(entries, 1, its_entries), file_name=file_name)
 
 
 def _lines(*rows: object, end: str = "\n") -> bytes:
@@ -316,68 +265,31 @@ def _offset_checkpoints(files: Parsing) -> None:
         return {"version": 0, "entries": [[topic, partition, str(offset)] for topic, partition, offset in entries]}
 
     two = (("a-b", 0, 5), ("t", 12, INT64_MAX))
-    files.good(
-        "one-entry",
-        "Each line of a checkpoint has topic, partition and offset.",
-        basis,
-        _lines(0, 1, f"a-b 12 {INT64_MAX}"),
-        of(("a-b", 12, INT64_MAX)),
-    )
+    why = "Each line of a checkpoint has topic, partition and offset."
+    files.good("one-entry", why, basis, _lines(0, 1, f"a-b 12 {INT64_MAX}"), of(("a-b", 12, INT64_MAX)))
     orders = {"in-order": of(*two), "any-order": of(*reversed(two))}
     loose = must("SEG-CKP-002", "SEG-CKP-003", flags=("CHECKPOINT_MAP",), since="0.8")
-    files.either(
-        "two-entries",
-        "A reader may return the two entries in any order.",
-        loose,
-        _lines(0, 2, "a-b 0 5", f"t 12 {INT64_MAX}"),
-        orders,
-    )
-    files.good("no-entries", "A checkpoint with a count of 0 has no entries.", basis, _lines(0, 0), of())
+    why = "A reader may return the two entries in any order."
+    files.either("two-entries", why, loose, _lines(0, 2, "a-b 0 5", f"t 12 {INT64_MAX}"), orders)
     none = must("SEG-CKP-005", since="0.8")
-    files.good("empty", "An empty file has no entries.", none, b"", of())
-    files.good("version-only", "A checkpoint with a version and nothing else has no entries.", none, _lines(0), of())
     ends = must("SEG-CKP-006", since="0.8")
-    files.good(
-        "crlf",
-        "Lines end in CRLF on some systems.",
-        ends,
-        _lines(0, 1, f"a-b 12 {INT64_MAX}", end="\r\n"),
-        of(("a-b", 12, INT64_MAX)),
-    )
-    files.good(
-        "cr", "A carriage return alone ends a line, too.", ends, _lines(0, 1, "t 1 2", end="\r"), of(("t", 1, 2))
-    )
-    files.good("no-last-line-end", "The last line may lack its end.", ends, _lines(0, 1, "t 1 2")[:-1], of(("t", 1, 2)))
-    files.good(
-        "white-space",
-        "White space of any length separates the fields.",
-        ends,
-        _lines(0, 1, "t \t 1   2"),
-        of(("t", 1, 2)),
-    )
-    files.good(
-        "plus-and-zeros",
-        "Signs and leading zeros are fine in a number.",
-        must("SEG-CKP-004", since="0.8"),
-        _lines("+0", "01", "t +1 0002"),
-        of(("t", 1, 2)),
-    )
+    for name, why, terms, data, found in (
+        ("no-entries", "A checkpoint with a count of 0 has no entries.", basis, _lines(0, 0), of()),
+        ("empty", "An empty file has no entries.", none, b"", of()),
+        ("version-only", "A checkpoint with a version and nothing else has no entries.", none, _lines(0), of()),
+        ("crlf", "Lines end in CRLF on some systems.", ends, _lines(0, 1, f"a-b 12 {INT64_MAX}", end="\r\n"), of(("a-b", 12, INT64_MAX))),
+        ("cr", "A carriage return alone ends a line, too.", ends, _lines(0, 1, "t 1 2", end="\r"), of(("t", 1, 2))),
+        ("no-last-line-end", "The last line may lack its end.", ends, _lines(0, 1, "t 1 2")[:-1], of(("t", 1, 2))),
+        ("white-space", "White space of any length separates the fields.", ends, _lines(0, 1, "t \t 1   2"), of(("t", 1, 2))),
+        ("plus-and-zeros", "Signs and leading zeros are fine in a number.", must("SEG-CKP-004", since="0.8"), _lines("+0", "01", "t +1 0002"), of(("t", 1, 2))),
+    ):  # fmt: skip
+        files.good(name, why, terms, data, found)
     both = {"both": of(("t", 1, 2), ("t", 1, 3)), "last": of(("t", 1, 3))}
     twice = should("SEG-CKP-008", flags=("CHECKPOINT_MAP",))
-    files.either(
-        "twice",
-        "A checkpoint with two entries for a partition is unusual, but can be read.",
-        twice,
-        _lines(0, 2, "t 1 2", "t 1 3"),
-        both,
-    )
-    files.good(
-        "negative-offset",
-        "A checkpoint with a negative offset is unusual, but can be read.",
-        should("SEG-CKP-008"),
-        _lines(0, 1, "t 1 -2"),
-        of(("t", 1, -2)),
-    )
+    why = "A checkpoint with two entries for a partition is unusual, but can be read."
+    files.either("twice", why, twice, _lines(0, 2, "t 1 2", "t 1 3"), both)
+    why = "A checkpoint with a negative offset is unusual, but can be read."
+    files.good("negative-offset", why, should("SEG-CKP-008"), _lines(0, 1, "t 1 -2"), of(("t", 1, -2)))
     cut = must("SEG-CKP-002", flags=("CHECKPOINT_CUT",), since="0.8")
     files.bad("version-1", "A version that does not exist.", must("SEG-CKP-001", since="0.8"), _lines(1, 1, "t 1 2"))
     files.bad("version-minus-1", "A negative version.", must("SEG-CKP-001", since="0.8"), _lines(-1, 1, "t 1 2"))
@@ -405,12 +317,8 @@ def _offset_checkpoints(files: Parsing) -> None:
     ):
         files.bad(name, "The partition or offset is not a number, or is too large.", number, _lines(0, 1, text))
     files.bad("not-utf-8", "The file is not valid UTF-8.", must("SEG-CKP-013", since="0.8"), b"0\n1\nt\xff 1 2\n")
-    files.bad(
-        "byte-order-mark",
-        "A byte order mark is part of the first line.",
-        must("SEG-CKP-004", "SEG-CKP-013", since="0.8"),
-        b"\xef\xbb\xbf0\n1\nt 1 2\n",
-    )
+    why = "A byte order mark is part of the first line."
+    files.bad("byte-order-mark", why, must("SEG-CKP-004", "SEG-CKP-013", since="0.8"), b"\xef\xbb\xbf0\n1\nt 1 2\n")
 
 
 def _epochs(files: Parsing) -> None:
@@ -419,77 +327,34 @@ def _epochs(files: Parsing) -> None:
     def of(*entries: Sequence[int]) -> Json:
         return {"version": 0, "entries": [[str(epoch), str(offset)] for epoch, offset in entries]}
 
-    files.good(
-        "epochs-one",
-        "Each line of a leader epoch checkpoint has epoch and start offset.",
-        basis,
-        b"0\n1\n5 0\n",
-        of((5, 0)),
-    )
-    files.good(
-        "epochs-three",
-        "Three leader epochs, the last with a start offset above 2^53.",
-        basis,
-        _lines(0, 3, "0 0", "3 17", f"4 {2**53 + 1}"),
-        of((0, 0), (3, 17), (4, 2**53 + 1)),
-    )
-    files.good(
-        "epochs-empty",
-        "An empty leader epoch checkpoint, as a broker creates it when it opens a log.",
-        must("SEG-CKP-005"),
-        b"",
-        of(),
-    )
-    files.good(
-        "epochs-back",
-        "A checkpoint with decreasing leader epochs is unusual, but can be read.",
-        should("SEG-CKP-007"),
-        _lines(0, 2, "3 0", "2 9"),
-        of((3, 0), (2, 9)),
-    )
-    files.bad(
-        "epochs-three-fields",
-        "A line of an offset checkpoint in a leader epoch checkpoint: its first field is not a number, and it has "
-        "three fields.",
-        must("SEG-CKP-004", "SEG-CKP-003"),
-        _lines(0, 1, "t 1 2"),
-    )
-    files.bad("epochs-three-numbers", "An entry with one field too many.", must("SEG-CKP-003"), _lines(0, 1, "0 1 2"))
-    files.bad("epochs-one-field", "An entry with one field.", must("SEG-CKP-003"), _lines(0, 1, "5"))
-    files.bad("epochs-too-large", "An epoch above 32 bits.", must("SEG-CKP-004"), _lines(0, 1, "2147483648 0"))
-    files.bad(
-        "epochs-cut",
-        "The checkpoint has fewer entries than the count says.",
-        must("SEG-CKP-002", flags=("CHECKPOINT_CUT",)),
-        _lines(0, 2, "5 0"),
-    )
-    files.bad("epochs-version-1", "A version that does not exist.", must("SEG-CKP-001"), _lines(1, 1, "5 0"))
+    for name, why, terms, data, found in (
+        ("epochs-one", "Each line of a leader epoch checkpoint has epoch and start offset.", basis, b"0\n1\n5 0\n", of((5, 0))),
+        ("epochs-three", "Three leader epochs, the last with a start offset above 2^53.", basis, _lines(0, 3, "0 0", "3 17", f"4 {2**53 + 1}"), of((0, 0), (3, 17), (4, 2**53 + 1))),
+        ("epochs-empty", "An empty leader epoch checkpoint, as a broker creates it when it opens a log.", must("SEG-CKP-005"), b"", of()),
+        ("epochs-back", "A checkpoint with decreasing leader epochs is unusual, but can be read.", should("SEG-CKP-007"), _lines(0, 2, "3 0", "2 9"), of((3, 0), (2, 9))),
+    ):  # fmt: skip
+        files.good(name, why, terms, data, found)
+    for name, why, terms, data in (
+        ("epochs-three-fields", "A line of an offset checkpoint in a leader epoch checkpoint: its first field is not a number, and it has three fields.",
+         must("SEG-CKP-004", "SEG-CKP-003"), _lines(0, 1, "t 1 2")),
+        ("epochs-three-numbers", "An entry with one field too many.", must("SEG-CKP-003"), _lines(0, 1, "0 1 2")),
+        ("epochs-one-field", "An entry with one field.", must("SEG-CKP-003"), _lines(0, 1, "5")),
+        ("epochs-too-large", "An epoch above 32 bits.", must("SEG-CKP-004"), _lines(0, 1, "2147483648 0")),
+        ("epochs-cut", "The checkpoint has fewer entries than the count says.", must("SEG-CKP-002", flags=("CHECKPOINT_CUT",)), _lines(0, 2, "5 0")),
+        ("epochs-version-1", "A version that does not exist.", must("SEG-CKP-001"), _lines(1, 1, "5 0")),
+    ):  # fmt: skip
+        files.bad(name, why, terms, data)
 
 
 def _metadata(files: Parsing) -> None:
     basis = must("SEG-CKP-009", since="2.8")
     found = {"version": 0, "topicId": TOPIC_ID}
-    files.good(
-        "topic-id",
-        "The file `partition.metadata` has two lines, the last without a line end.",
-        basis,
-        f"version: 0\ntopic_id: {TOPIC_ID}".encode(),
-        found,
-    )
-    files.good(
-        "topic-id-line-end",
-        "The last line of `partition.metadata` has a line end.",
-        basis,
-        f"version: 0\ntopic_id: {TOPIC_ID}\n".encode(),
-        found,
-    )
-    files.good(
-        "topic-id-version-7",
-        "A later version of `partition.metadata` can be read.",
-        basis,
-        f"version: 7\ntopic_id: {TOPIC_ID}".encode(),
-        {**found, "version": 7},
-    )
+    for name, why, data, answer in (
+        ("topic-id", "The file `partition.metadata` has two lines, the last without a line end.", f"version: 0\ntopic_id: {TOPIC_ID}".encode(), found),
+        ("topic-id-line-end", "The last line of `partition.metadata` has a line end.", f"version: 0\ntopic_id: {TOPIC_ID}\n".encode(), found),
+        ("topic-id-version-7", "A later version of `partition.metadata` can be read.", f"version: 7\ntopic_id: {TOPIC_ID}".encode(), {**found, "version": 7}),
+    ):  # fmt: skip
+        files.good(name, why, basis, data, answer)
     bad = {
         "negative-version": f"version: -1\ntopic_id: {TOPIC_ID}",
         "zero-id": f"version: 0\ntopic_id: {'A' * 22}",
@@ -502,12 +367,8 @@ def _metadata(files: Parsing) -> None:
         "version-text": f"version: x\ntopic_id: {TOPIC_ID}",
     }
     for name, text in bad.items():
-        files.bad(
-            f"topic-id-{name}",
-            "The file `partition.metadata` without a valid version and topic id is refused.",
-            basis,
-            text.encode(),
-        )
+        why = "The file `partition.metadata` without a valid version and topic id is refused."
+        files.bad(f"topic-id-{name}", why, basis, text.encode())
 
 
 def _properties(files: Parsing) -> None:
@@ -516,48 +377,16 @@ def _properties(files: Parsing) -> None:
     def of(version: int, cluster: str | None, node: int | None, directory: str | None = None) -> Json:
         return {"version": version, "clusterId": cluster, "nodeId": node, "directoryId": directory}
 
-    files.good(
-        "properties-0",
-        "The file `meta.properties` of a ZooKeeper cluster has version 0.",
-        basis,
-        b"#\n#Tue Nov 17 2020\nversion=0\nbroker.id=3\ncluster.id=abc\n",
-        of(0, "abc", 3),
-    )
-    files.good(
-        "properties-0-bare",
-        "Version 0 of `meta.properties` requires neither cluster id nor node id.",
-        basis,
-        b"version=0\n",
-        of(0, None, None),
-    )
-    files.good(
-        "properties-no-version",
-        "Without a version, `meta.properties` has version 0.",
-        basis,
-        b"broker.id=4\n",
-        of(0, None, 4),
-    )
-    files.good(
-        "properties-1",
-        "The file `meta.properties` of a KRaft cluster has version 1.",
-        basis,
-        b"version=1\nnode.id=7\ncluster.id=kLrBX\n",
-        of(1, "kLrBX", 7),
-    )
-    files.good(
-        "properties-directory",
-        "The file `meta.properties` may have a directory id.",
-        basis,
-        f"version=1\nnode.id=7\ncluster.id=c\ndirectory.id={TOPIC_ID}\n".encode(),
-        of(1, "c", 7, TOPIC_ID),
-    )
-    files.good(
-        "properties-escapes",
-        "The file `meta.properties` follows the rules of Java properties: colons, spaces, escapes.",
-        basis,
-        b"! note\nversion : 1\n  node.id\\=x=1\nnode.id 7\ncluster.id=a\\u0062\\\n   c\n",
-        of(1, "abc", 7),
-    )
+    for name, why, data, found in (
+        ("properties-0", "The file `meta.properties` of a ZooKeeper cluster has version 0.", b"#\n#Tue Nov 17 2020\nversion=0\nbroker.id=3\ncluster.id=abc\n", of(0, "abc", 3)),
+        ("properties-0-bare", "Version 0 of `meta.properties` requires neither cluster id nor node id.", b"version=0\n", of(0, None, None)),
+        ("properties-no-version", "Without a version, `meta.properties` has version 0.", b"broker.id=4\n", of(0, None, 4)),
+        ("properties-1", "The file `meta.properties` of a KRaft cluster has version 1.", b"version=1\nnode.id=7\ncluster.id=kLrBX\n", of(1, "kLrBX", 7)),
+        ("properties-directory", "The file `meta.properties` may have a directory id.", f"version=1\nnode.id=7\ncluster.id=c\ndirectory.id={TOPIC_ID}\n".encode(), of(1, "c", 7, TOPIC_ID)),
+        ("properties-escapes", "The file `meta.properties` follows the rules of Java properties: colons, spaces, escapes.",
+         b"! note\nversion : 1\n  node.id\\=x=1\nnode.id 7\ncluster.id=a\\u0062\\\n   c\n", of(1, "abc", 7)),
+    ):  # fmt: skip
+        files.good(name, why, basis, data, found)
     for number in (0, 2**30, 2**31 - 1):
         content = f"version=1\nnode.id={number}\ncluster.id=c\n".encode()
         files.good(
@@ -572,12 +401,8 @@ def _properties(files: Parsing) -> None:
         ("version-2", "version=2\nnode.id=7\ncluster.id=c\n"),
         ("node-text", "version=1\nnode.id=x\ncluster.id=c\n"),
     ):
-        files.bad(
-            f"properties-{name}",
-            "The file `meta.properties` does not say to which node and cluster the directory belongs.",
-            basis,
-            text.encode(),
-        )
+        why = "The file `meta.properties` does not say to which node and cluster the directory belongs."
+        files.bad(f"properties-{name}", why, basis, text.encode())
 
 
 def _clean_shutdown(marks: Parsing) -> None:
@@ -598,21 +423,14 @@ def _quorum_state(states: Parsing) -> None:
 
     first = b'{"clusterId":"","leaderId":1,"leaderEpoch":7,"votedId":-1,"appliedOffset":0,'
     first += b'"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
-    states.good(
-        "quorum-state-0", "Version 0 of `quorum-state` contains the voters.", basis, first, found(0, voters=(1, 2))
-    )
     second = b'{"leaderId":-1,"leaderEpoch":7,"votedId":3,"votedDirectoryId":"x","data_version":1}'
-    states.good(
-        "quorum-state-1", "Version 1 of `quorum-state` contains the vote.", basis, second, found(1, leader=-1, voted=3)
-    )
     unusual = b'{"leaderId":"1","leaderEpoch":7,"data_version":1}'
-    states.good(
-        "quorum-state-odd",
-        "A leader id in `quorum-state` that is not a number means none.",
-        basis,
-        unusual,
-        found(1, leader=-1),
-    )
+    for name, why, data, answer in (
+        ("quorum-state-0", "Version 0 of `quorum-state` contains the voters.", first, found(0, voters=(1, 2))),
+        ("quorum-state-1", "Version 1 of `quorum-state` contains the vote.", second, found(1, leader=-1, voted=3)),
+        ("quorum-state-odd", "A leader id in `quorum-state` that is not a number means none.", unusual, found(1, leader=-1)),
+    ):  # fmt: skip
+        states.good(name, why, basis, data, answer)
     states.bad("quorum-state-2", "The version of the file or entry is unknown.", basis, second.replace(b":1}", b":2}"))
     states.bad("quorum-state-none", "The file `quorum-state` has no version.", basis, b'{"leaderId":1}')
     states.bad("quorum-state-text", "Other text is not a quorum state.", basis, b"leader")
@@ -662,50 +480,30 @@ def _snapshots(files: Parsing) -> None:
 
     two = ((88, 0, 0, 2, 0, 1000, -1, 2), (77, 1, 1, 1, 1, 1001, -1, 0))
     basis = must("SEG-PSN-007", "SEG-PSN-002", **flags)
-    files.good(
-        "two-producers",
-        "Two producers, both in a transaction.",
-        must("SEG-PSN-007", "SEG-PSN-002", source="vector V-25", **flags),
-        packed(*two),
-        of(*two),
-    )
-    files.good(
-        "empty", "A broker without producers writes ten bytes.", basis, bytes.fromhex("000148674bc700000000"), of()
-    )
-    files.good(
-        "no-transaction",
-        "An idempotent producer without a transaction.",
-        basis,
-        packed((5, 3, 2**31 - 1, 2**53 + 1, 9, 1_700_000_000_000, 4, -1)),
-        of((5, 3, 2**31 - 1, 2**53 + 1, 9, 1_700_000_000_000, 4, -1)),
-    )
     marked = (9, 1, -1, -1, 0, 1_700_000_000_000, 5, -1)
-    files.good(
-        "markers-only", "A producer of whose data nothing is left, only a marker.", basis, packed(marked), of(marked)
-    )
     largest = (2**63 - 1, 2**15 - 1, 2**31 - 1, 2**63 - 1, 2**31 - 1, 2**63 - 1, 2**31 - 1, 2**63 - 2)
-    files.good("largest-numbers", "Each field holds its largest number.", basis, packed(largest), of(largest))
     many = tuple((at, 0, at, 10 * at + 1, 0, 1000, -1, -1) for at in range(30))
-    files.good("thirty-producers", "A snapshot of thirty producers.", basis, packed(*many), of(*many))
+    for name, why, terms, data, found in (
+        ("two-producers", "Two producers, both in a transaction.", must("SEG-PSN-007", "SEG-PSN-002", source="vector V-25", **flags), packed(*two), of(*two)),
+        ("empty", "A broker without producers writes ten bytes.", basis, bytes.fromhex("000148674bc700000000"), of()),
+        ("no-transaction", "An idempotent producer without a transaction.", basis, packed((5, 3, 2**31 - 1, 2**53 + 1, 9, 1_700_000_000_000, 4, -1)),
+         of((5, 3, 2**31 - 1, 2**53 + 1, 9, 1_700_000_000_000, 4, -1))),
+        ("markers-only", "A producer of whose data nothing is left, only a marker.", basis, packed(marked), of(marked)),
+        ("largest-numbers", "Each field holds its largest number.", basis, packed(largest), of(largest)),
+        ("thirty-producers", "A snapshot of thirty producers.", basis, packed(*many), of(*many)),
+    ):  # fmt: skip
+        files.good(name, why, terms, data, found)
     for version in (0, 2, -1):
-        files.bad(
-            f"version-{version}",
-            "The version of the snapshot does not exist; the checksum does not cover the version.",
-            must("SEG-PSN-001", **flags),
-            packed(*two, version=version),
-        )
+        why = "The version of the snapshot does not exist; the checksum does not cover the version."
+        files.bad(f"version-{version}", why, must("SEG-PSN-001", **flags), packed(*two, version=version))
     whole = packed(*two)
     for name, data in (
         ("crc", whole[:2] + b"\0\0\0\0" + whole[6:]),
         ("entry", whole[:20] + bytes([whole[20] ^ 1]) + whole[21:]),
         ("last-byte", whole[:-1] + bytes([whole[-1] ^ 1])),
     ):
-        files.bad(
-            f"damaged-{name}",
-            "One change in the snapshot makes its checksum wrong.",
-            must("SEG-PSN-002", **flags),
-            data,
-        )
+        why = "One change in the snapshot makes its checksum wrong."
+        files.bad(f"damaged-{name}", why, must("SEG-PSN-002", **flags), data)
     size = must("SEG-PSN-003", **flags)
     for count in (0, 1, 3, 1_000_000, 2**31 - 1, -1):
         files.bad(
@@ -734,66 +532,32 @@ def _offset_indexes(files: Parsing) -> None:
         file_name=f"{2**53 + 1:020}.index",
         base=2**53 + 1,
     )
-    files.good(
-        "widest",
-        "An index entry with the greatest relative offset and position.",
-        basis,
-        struct.pack(">ii", 2**31 - 1, 2**31 - 2),
-        {"entries": [[str(100 + 2**31 - 1), 2**31 - 2]]},
-    )
-    files.good(
-        "preallocated",
-        "Zeros of preallocation after the entries are not entries.",
-        may("SEG-IDX-007"),
-        rows + bytes(160),
-        {**found, "trailingZeroEntries": 20},
-    )
+    for name, reason, terms, data, answer in (
+        ("widest", "An index entry with the greatest relative offset and position.", basis, struct.pack(">ii", 2**31 - 1, 2**31 - 2), {"entries": [[str(100 + 2**31 - 1), 2**31 - 2]]}),
+        ("preallocated", "Zeros of preallocation after the entries are not entries.", may("SEG-IDX-007"), rows + bytes(160), {**found, "trailingZeroEntries": 20}),
+    ):  # fmt: skip
+        files.good(name, reason, terms, data, answer)
     for size in (2**16, 2**16 + 8, 2**17 - 16):
         why = "Zeros of preallocation after the entries are not entries, however many."
         zeros = {**found, "trailingZeroEntries": size // 8}
         files.good(f"preallocated-{size}", why, may("SEG-IDX-007"), rows + bytes(size), zeros)
-    files.good(
-        "odd-size",
-        "Bytes after the last whole entry of an index are ignored.",
-        should("SEG-IDX-001"),
-        rows + b"\0\0\0",
-        found,
-    )
+    reason = "Bytes after the last whole entry of an index are ignored."
+    files.good("odd-size", reason, should("SEG-IDX-001"), rows + b"\0\0\0", found)
 
 
 def _time_indexes(files: Parsing) -> None:
     rows = time_entry(1101, 3) + time_entry(1201, 5)
     basis = must("SEG-TIX-010", since="0.10.1")
     found = {"entries": [["1101", "103"], ["1201", "105"]]}
-    files.good(
-        "two-entries",
-        "A time index entry has a timestamp, and an offset relative to the base offset.",
-        basis,
-        rows,
-        found,
-    )
-    files.good("empty", "A time index without entries.", basis, b"", {"entries": []})
-    files.good(
-        "large-times",
-        "Timestamps in a time index have 64 bits.",
-        basis,
-        time_entry(2**53 + 1, 0) + time_entry(INT64_MAX, 2**31 - 1),
-        {"entries": [[str(2**53 + 1), "100"], [str(INT64_MAX), str(100 + 2**31 - 1)]]},
-    )
-    files.good(
-        "preallocated",
-        "Zeros of preallocation after the entries are not entries.",
-        may("SEG-TIX-007"),
-        rows + bytes(240),
-        {**found, "trailingZeroEntries": 20},
-    )
-    files.good(
-        "odd-size",
-        "Bytes after the last whole entry of an index are ignored.",
-        should("SEG-TIX-001"),
-        rows + b"\0" * 11,
-        found,
-    )
+    for name, why, terms, data, answer in (
+        ("two-entries", "A time index entry has a timestamp, and an offset relative to the base offset.", basis, rows, found),
+        ("empty", "A time index without entries.", basis, b"", {"entries": []}),
+        ("large-times", "Timestamps in a time index have 64 bits.", basis, time_entry(2**53 + 1, 0) + time_entry(INT64_MAX, 2**31 - 1),
+         {"entries": [[str(2**53 + 1), "100"], [str(INT64_MAX), str(100 + 2**31 - 1)]]}),
+        ("preallocated", "Zeros of preallocation after the entries are not entries.", may("SEG-TIX-007"), rows + bytes(240), {**found, "trailingZeroEntries": 20}),
+        ("odd-size", "Bytes after the last whole entry of an index are ignored.", should("SEG-TIX-001"), rows + b"\0" * 11, found),
+    ):  # fmt: skip
+        files.good(name, why, terms, data, answer)
 
 
 def _transaction_indexes(files: Parsing) -> None:
@@ -808,41 +572,21 @@ def _transaction_indexes(files: Parsing) -> None:
 
     basis = must("SEG-TXN-009")
     one, two = (77, 0, 3, 2), (2**53 + 1, 2**53 + 3, 2**53 + 9, 2**53 + 10)
-    files.good("one-entry", "An aborted transaction as a broker recorded it.", basis, aborted(*one), of(one))
-    files.good(
-        "two-entries",
-        "Producer id and offsets of an aborted transaction have 64 bits.",
-        basis,
-        aborted(*one) + aborted(*two),
-        of(one, two),
-    )
-    files.good("empty", "An empty index of aborted transactions has no entries.", basis, b"", of())
-    files.good(
-        "torn",
-        "A crash has cut the last entry short: a reader ignores it.",
-        should("SEG-TXN-001"),
-        aborted(*one) + aborted(*two)[:33],
-        of(one),
-    )
+    for name, why, terms, data, found in (
+        ("one-entry", "An aborted transaction as a broker recorded it.", basis, aborted(*one), of(one)),
+        ("two-entries", "Producer id and offsets of an aborted transaction have 64 bits.", basis, aborted(*one) + aborted(*two), of(one, two)),
+        ("empty", "An empty index of aborted transactions has no entries.", basis, b"", of()),
+        ("torn", "A crash has cut the last entry short: a reader ignores it.", should("SEG-TXN-001"), aborted(*one) + aborted(*two)[:33], of(one)),
+    ):  # fmt: skip
+        files.good(name, why, terms, data, found)
     version = must("SEG-TXN-002")
-    files.bad(
-        "version-256",
-        "The version of the entry is unknown; a broker also refuses it.",
-        version,
-        b"\1\0" + aborted(*one)[2:],
-    )
-    files.bad(
-        "second-version-512",
-        "The version of the second entry is unknown.",
-        version,
-        aborted(*one) + b"\2\0" + aborted(*two)[2:],
-    )
-    files.bad(
-        "version-1",
-        "The version of the entry is unknown, but brokers accept it, because they read only one byte of it.",
-        should("SEG-TXN-002", flags=("LOOSE_VERSION",)),
-        b"\0\1" + aborted(*one)[2:],
-    )
+    for name, why, terms, data in (
+        ("version-256", "The version of the entry is unknown; a broker also refuses it.", version, b"\1\0" + aborted(*one)[2:]),
+        ("second-version-512", "The version of the second entry is unknown.", version, aborted(*one) + b"\2\0" + aborted(*two)[2:]),
+        ("version-1", "The version of the entry is unknown, but brokers accept it, because they read only one byte of it.",
+         should("SEG-TXN-002", flags=("LOOSE_VERSION",)), b"\0\1" + aborted(*one)[2:]),
+    ):  # fmt: skip
+        files.bad(name, why, terms, data)
 
 
 def families() -> list[Family]:

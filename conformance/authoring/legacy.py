@@ -33,12 +33,8 @@ def plain_messages() -> Family:
             Msg(magic=magic, offset=12, value=b"vv", timestamp=1003),
         )
         name = f"magic-{magic}"
-        family.valid(
-            f"{name}-three",
-            "Three messages as a broker wrote them.",
-            must(rule, "SEG-MSG-007", source=f"vector {vector}", **both),
-            *three,
-        )
+        why = "Three messages as a broker wrote them."
+        family.valid(f"{name}-three", why, must(rule, "SEG-MSG-007", source=f"vector {vector}", **both), *three)
         for label, key, value in (
             ("null-key", None, b"v"),
             ("empty-key", b"", b"v"),
@@ -53,20 +49,11 @@ def plain_messages() -> Family:
                 must("SEG-MSG-007", **both),
                 Msg(magic=magic, offset=3, key=key, value=value),
             )
-        family.valid(
-            f"{name}-binary",
-            "Key and value contain every byte value.",
-            basis,
-            Msg(magic=magic, key=bytes(range(256)), value=bytes(range(256))),
-        )
-        family.valid(
-            f"{name}-gap",
-            "Offsets are missing between the messages.",
-            basis,
-            Msg(magic=magic, offset=5),
-            Msg(magic=magic, offset=90),
-            Msg(magic=magic, offset=2**40),
-        )
+        for case, why, *units in (
+            (f"{name}-binary", "Key and value contain every byte value.", Msg(magic=magic, key=bytes(range(256)), value=bytes(range(256)))),
+            (f"{name}-gap", "Offsets are missing between the messages.", Msg(magic=magic, offset=5), Msg(magic=magic, offset=90), Msg(magic=magic, offset=2**40)),
+        ):  # fmt: skip
+            family.valid(case, why, basis, *units)
         family.valid(
             f"{name}-greatest-offset",
             "The greatest offset that another offset can follow.",
@@ -92,13 +79,8 @@ def plain_messages() -> Family:
         _damaged(family, magic, both)
     _timestamps(family)
     mixed = must("SEG-LOG-011", since="0.11", flags=("OLD_FORMAT",))
-    family.valid(
-        "magic-0-then-1",
-        "A topic whose format was changed: each entry is read by its own magic.",
-        mixed,
-        Msg(magic=0, offset=1),
-        Msg(magic=1, offset=2),
-    )
+    why = "A topic whose format was changed: each entry is read by its own magic."
+    family.valid("magic-0-then-1", why, mixed, Msg(magic=0, offset=1), Msg(magic=1, offset=2))
     return family
 
 
@@ -125,15 +107,8 @@ def _negative_lengths(family: Family, magic: int, both: dict[str, object]) -> No
         data = resealed(replaced(null_key.encoded(), start, "i", number))
         answer = {**null_key.answer(0), "crc": int.from_bytes(data[12:16], "big")}
         answer["records"][0]["crc"] = answer["crc"]
-        _given(
-            family,
-            f"magic-{magic}-key-length-of-{number}",
-            "Any negative length of a key or value means null.",
-            may("SEG-MSG-007", **both),
-            magic,
-            data,
-            answer,
-        )
+        why = "Any negative length of a key or value means null."
+        _given(family, f"magic-{magic}-key-length-of-{number}", why, may("SEG-MSG-007", **both), magic, data, answer)
 
 
 def _given(
@@ -154,60 +129,28 @@ def _damaged(family: Family, magic: int, both: dict[str, object]) -> None:
     past = should("SEG-MSG-005", needs=needs, **both)
     for number in (2, 100, 2**31 - 1):
         bad = resealed(replaced(whole, start, "i", number))
-        family.invalid(
-            f"magic-{magic}-key-length-{number}",
-            "The key runs past the end of the message; a reader must not allocate memory of that length.",
-            past,
-            "length",
-            good,
-            bad,
-            more=last,
-        )
+        why = "The key runs past the end of the message; a reader must not allocate memory of that length."
+        family.invalid(f"magic-{magic}-key-length-{number}", why, past, "length", good, bad, more=last)
         bad = resealed(replaced(whole, start + 5, "i", number))
-        family.invalid(
-            f"magic-{magic}-value-length-{number}",
-            "The value runs past the end of the message.",
-            past,
-            "length",
-            good,
-            bad,
-            more=last,
-        )
+        why = "The value runs past the end of the message."
+        family.invalid(f"magic-{magic}-value-length-{number}", why, past, "length", good, bad, more=last)
     small = should("SEG-MSG-003", needs=needs, **both)
     for size in (14, 18, 21) if magic else ():
         bad = resealed(whole[: 12 + size])
-        family.invalid(
-            f"magic-1-size-{size}",
-            "A message of magic 1 needs 22 bytes; this one has fewer, under a right checksum.",
-            small,
-            "length",
-            good,
-            bad,
-            more=last,
-        )
+        why = "A message of magic 1 needs 22 bytes; this one has fewer, under a right checksum."
+        family.invalid(f"magic-1-size-{size}", why, small, "length", good, bad, more=last)
 
 
 def _timestamps(family: Family) -> None:
     both = {"since": "0.10", "flags": ("OLD_FORMAT",)}
     for number in (-1, 0, 2**31, 2**53 + 1, -5):
-        family.valid(
-            f"magic-1-timestamp-{number}",
-            "A timestamp has 64 bits; -1 means none.",
-            must("SEG-MSG-002", **both),
-            Msg(offset=3, timestamp=number),
-        )
-    family.valid(
-        "magic-1-log-append-time",
-        "Attribute bit 3 is set: the broker set the timestamp.",
-        must("SEG-MSG-002", **both),
-        Msg(offset=3, attributes=LOG_APPEND_TIME),
-    )
-    family.valid(
-        "magic-0-bit-3",
-        "Attribute bit 3 has no meaning in magic 0, which has no timestamps.",
-        must("SEG-MSG-008", since="0.8"),
-        Msg(magic=0, offset=3, attributes=LOG_APPEND_TIME),
-    )
+        why = "A timestamp has 64 bits; -1 means none."
+        family.valid(f"magic-1-timestamp-{number}", why, must("SEG-MSG-002", **both), Msg(offset=3, timestamp=number))
+    for name, why, basis, unit in (
+        ("magic-1-log-append-time", "Attribute bit 3 is set: the broker set the timestamp.", must("SEG-MSG-002", **both), Msg(offset=3, attributes=LOG_APPEND_TIME)),
+        ("magic-0-bit-3", "Attribute bit 3 has no meaning in magic 0, which has no timestamps.", must("SEG-MSG-008", since="0.8"), Msg(magic=0, offset=3, attributes=LOG_APPEND_TIME)),
+    ):  # fmt: skip
+        family.valid(name, why, basis, unit)
 
 
 def inner_messages(count: int, magic: int = 1, first: int = 0) -> tuple[Msg, ...]:
@@ -268,25 +211,13 @@ def relative_wrappers() -> Family:
     }
     for name, (stored, offset, offsets) in holes.items():
         inner = tuple(moved(one, at) for one, at in zip(inner_messages(len(stored)), stored, strict=True))
-        family.valid(
-            f"hole-{name}",
-            "Compaction removed messages; the wrapper has the offset of the last one left, and the others count "
-            "back from it.",
-            basis,
-            Wrapper(offset=offset, inner=inner, offsets=offsets, compress=gzip),
-        )
-    family.valid(
-        "starts-above-0",
-        "The relative offsets begin at 7; only their distance from the last counts.",
-        basis,
-        Wrapper(offset=20, inner=inner_messages(3, first=7), offsets=(18, 19, 20), compress=gzip),
-    )
-    family.valid(
-        "absolute-inside",
-        "Absolute offsets inside a wrapper give the right offsets by the same rule.",
-        basis,
-        Wrapper(offset=12, inner=inner_messages(3, first=10), offsets=(10, 11, 12), compress=gzip),
-    )
+        why = "Compaction removed messages; the wrapper has the offset of the last one left, and the others count back from it."
+        family.valid(f"hole-{name}", why, basis, Wrapper(offset=offset, inner=inner, offsets=offsets, compress=gzip))
+    for name, why, unit in (
+        ("starts-above-0", "The relative offsets begin at 7; only their distance from the last counts.", Wrapper(offset=20, inner=inner_messages(3, first=7), offsets=(18, 19, 20), compress=gzip)),
+        ("absolute-inside", "Absolute offsets inside a wrapper give the right offsets by the same rule.", Wrapper(offset=12, inner=inner_messages(3, first=10), offsets=(10, 11, 12), compress=gzip)),
+    ):  # fmt: skip
+        family.valid(name, why, basis, unit)
     family.valid(
         "offset-0",
         "A wrapper at offset 0 with more than one message: a reader takes the offsets inside as absolute.",
@@ -294,51 +225,23 @@ def relative_wrappers() -> Family:
         Wrapper(offset=0, inner=inner_messages(3), offsets=(0, 1, 2), compress=gzip),
         more=Msg(offset=9),
     )
-    family.valid(
-        "offset-0-one-message",
-        "One message at offset 0.",
-        basis,
-        Wrapper(offset=0, inner=inner_messages(1), offsets=(0,), compress=gzip),
-    )
-    family.valid(
-        "above-2-53",
-        "The sum of the wrapper's offset and a relative offset needs 64 bits.",
-        basis,
-        Wrapper(offset=2**53 + 3, inner=inner_messages(3), offsets=(2**53 + 1, 2**53 + 2, 2**53 + 3), compress=gzip),
-    )
     null = (Msg(key=None, value=b"a"), Msg(offset=1, value=None), Msg(offset=2, key=b"", value=b""))
-    family.valid(
-        "null-and-empty",
-        "Null and empty inside a wrapper.",
-        must("SEG-MSG-007", **both),
-        Wrapper(offset=12, inner=null, offsets=(10, 11, 12), compress=gzip),
-    )
-    family.valid(
-        "wrapper-with-key",
-        "The key of the wrapper belongs to no message.",
-        should("SEG-MSG-023", **both),
-        Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip, key=b"odd"),
-    )
-    family.valid(
-        "two-wrappers",
-        "Each wrapper is the base for its own messages only.",
-        basis,
-        Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip),
-        Wrapper(offset=14, inner=inner_messages(2), offsets=(13, 14), compress=gzip),
-    )
     mixed = (Msg(magic=0, offset=0, value=b"old"), Msg(magic=1, offset=1, value=b"new"))
-    family.valid(
-        "magic-0-inside",
-        "The cleaner of 0.10.0 left messages of magic 0 in wrappers of magic 1: the wrapper says how offsets count.",
-        must("SEG-MSG-017", "SEG-MSG-008", since="0.10", flags=("INNER_MAGIC",)),
-        Wrapper(offset=21, inner=mixed, offsets=(20, 21), compress=gzip),
-    )
-    family.valid(
-        "small-wrapper-timestamp",
-        "The wrapper's timestamp is earlier than that of a message inside; each message keeps its own.",
-        should("SEG-MSG-021", **both),
-        Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip, timestamp=5),
-    )
+    for name, why, terms, *units in (
+        ("offset-0-one-message", "One message at offset 0.", basis, Wrapper(offset=0, inner=inner_messages(1), offsets=(0,), compress=gzip)),
+        ("above-2-53", "The sum of the wrapper's offset and a relative offset needs 64 bits.", basis,
+         Wrapper(offset=2**53 + 3, inner=inner_messages(3), offsets=(2**53 + 1, 2**53 + 2, 2**53 + 3), compress=gzip)),
+        ("null-and-empty", "Null and empty inside a wrapper.", must("SEG-MSG-007", **both), Wrapper(offset=12, inner=null, offsets=(10, 11, 12), compress=gzip)),
+        ("wrapper-with-key", "The key of the wrapper belongs to no message.", should("SEG-MSG-023", **both),
+         Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip, key=b"odd")),
+        ("two-wrappers", "Each wrapper is the base for its own messages only.", basis, Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip),
+         Wrapper(offset=14, inner=inner_messages(2), offsets=(13, 14), compress=gzip)),
+        ("magic-0-inside", "The cleaner of 0.10.0 left messages of magic 0 in wrappers of magic 1: the wrapper says how offsets count.",
+         must("SEG-MSG-017", "SEG-MSG-008", since="0.10", flags=("INNER_MAGIC",)), Wrapper(offset=21, inner=mixed, offsets=(20, 21), compress=gzip)),
+        ("small-wrapper-timestamp", "The wrapper's timestamp is earlier than that of a message inside; each message keeps its own.", should("SEG-MSG-021", **both),
+         Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip, timestamp=5)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, *units)
     family.backwards(
         "offsets-not-in-order",
         "Offsets inside a wrapper are not in order: a reader delivers the messages in stored order.",
@@ -392,47 +295,19 @@ def absolute_wrappers() -> Family:
                 Wrapper(magic=0, inner=inner_messages(count, 0, 100), codec=codec, compress=compress),
             )
     holes = tuple(moved(one, at) for one, at in zip(inner_messages(3, 0), (10, 17, 90), strict=True))
-    family.valid(
-        "holes",
-        "Offsets are missing between the messages of a wrapper.",
-        basis,
-        Wrapper(magic=0, inner=holes, compress=gzip),
-    )
-    family.valid(
-        "from-0", "A log begins with a wrapper.", basis, Wrapper(magic=0, inner=inner_messages(3, 0), compress=gzip)
-    )
-    family.valid(
-        "other-wrapper-offset",
-        "The wrapper has another offset than its last message; a reader computes nothing from it.",
-        should("SEG-MSG-024", "SEG-MSG-011", **both),
-        Wrapper(magic=0, offset=30, inner=inner_messages(3, 0, 10), compress=gzip),
-    )
-    family.valid(
-        "above-2-53",
-        "Offsets of 64 bits inside.",
-        basis,
-        Wrapper(magic=0, inner=inner_messages(2, 0, 2**53 + 1), compress=gzip),
-    )
-    family.valid(
-        "two-wrappers",
-        "Two wrappers in a row.",
-        basis,
-        Wrapper(magic=0, inner=inner_messages(2, 0, 10), compress=gzip),
-        Wrapper(magic=0, inner=inner_messages(2, 0, 12), compress=gzip),
-    )
-    family.valid(
-        "no-timestamps",
-        "Messages of magic 0 have no timestamps.",
-        must("SEG-MSG-008", **both),
-        Wrapper(magic=0, inner=inner_messages(2, 0, 10), compress=gzip),
-    )
     mixed = (Msg(magic=1, offset=20, value=b"new", timestamp=77), Msg(magic=0, offset=21, value=b"old"))
-    family.valid(
-        "magic-1-inside",
-        "A message of magic 1 is in a wrapper of magic 0: its offset is absolute, its layout is that of magic 1.",
-        should("SEG-MSG-017", **both),
-        Wrapper(magic=0, inner=mixed, compress=gzip),
-    )
+    for name, why, terms, *units in (
+        ("holes", "Offsets are missing between the messages of a wrapper.", basis, Wrapper(magic=0, inner=holes, compress=gzip)),
+        ("from-0", "A log begins with a wrapper.", basis, Wrapper(magic=0, inner=inner_messages(3, 0), compress=gzip)),
+        ("other-wrapper-offset", "The wrapper has another offset than its last message; a reader computes nothing from it.", should("SEG-MSG-024", "SEG-MSG-011", **both),
+         Wrapper(magic=0, offset=30, inner=inner_messages(3, 0, 10), compress=gzip)),
+        ("above-2-53", "Offsets of 64 bits inside.", basis, Wrapper(magic=0, inner=inner_messages(2, 0, 2**53 + 1), compress=gzip)),
+        ("two-wrappers", "Two wrappers in a row.", basis, Wrapper(magic=0, inner=inner_messages(2, 0, 10), compress=gzip), Wrapper(magic=0, inner=inner_messages(2, 0, 12), compress=gzip)),
+        ("no-timestamps", "Messages of magic 0 have no timestamps.", must("SEG-MSG-008", **both), Wrapper(magic=0, inner=inner_messages(2, 0, 10), compress=gzip)),
+        ("magic-1-inside", "A message of magic 1 is in a wrapper of magic 0: its offset is absolute, its layout is that of magic 1.", should("SEG-MSG-017", **both),
+         Wrapper(magic=0, inner=mixed, compress=gzip)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, *units)
     _wrapper_ends(family, 0, both)
     _mixed_wrappers(family, 0, both)
     _bad_wrappers(family, 0, both)
@@ -516,42 +391,14 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
         )
     nothing = should("SEG-MSG-009", needs=needs, **both)
     null = message(magic, 12, 1, 1000, sized32(None) + sized32(None))
-    family.invalid(
-        "null-value",
-        "A wrapper has a null value, and therefore no compressed data.",
-        nothing,
-        "compression",
-        good,
-        null,
-        more=last,
-    )
-    family.invalid(
-        "empty-value",
-        "A wrapper has an empty value, which is not compressed data.",
-        should("SEG-COD-002", needs=needs, **both),
-        "compression",
-        good,
-        message(magic, 12, 1, 1000, sized32(None) + sized32(b"")),
-        more=last,
-    )
-    family.invalid(
-        "nothing-inside",
-        "The wrapper contains no message: it decompresses to no bytes.",
-        nothing,
-        "count",
-        good,
-        around(b""),
-        more=last,
-    )
-    family.invalid(
-        "only-a-cut-message",
-        "The only message in the wrapper is cut short.",
-        nothing,
-        "count",
-        good,
-        around(Msg(magic=magic, offset=first).encoded()[:-1]),
-        more=last,
-    )
+    for name, why, basis, reject, unit in (
+        ("null-value", "A wrapper has a null value, and therefore no compressed data.", nothing, "compression", null),
+        ("empty-value", "A wrapper has an empty value, which is not compressed data.", should("SEG-COD-002", needs=needs, **both), "compression",
+         message(magic, 12, 1, 1000, sized32(None) + sized32(b""))),
+        ("nothing-inside", "The wrapper contains no message: it decompresses to no bytes.", nothing, "count", around(b"")),
+        ("only-a-cut-message", "The only message in the wrapper is cut short.", nothing, "count", around(Msg(magic=magic, offset=first).encoded()[:-1])),
+    ):  # fmt: skip
+        family.invalid(name, why, basis, reject, good, unit, more=last)
     small = should("SEG-MSG-003", needs=needs, **both)
     for number in (-1, 0, 13):
         family.invalid(
@@ -566,34 +413,15 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
             ),
             more=last,
         )
-    family.invalid(
-        "zstd",
-        "Codec zstd is newer than magic 0 and 1: no reader supports it there.",
-        should("SEG-MSG-018", needs=(f"magic:{magic}",), **both),
-        "compression",
-        good,
-        message(magic, 12, 4, 1000, sized32(None) + sized32(zstd(Msg(magic=magic, offset=first).encoded()))),
-        more=last,
-    )
     inside = Msg(magic=magic, offset=first, value=b"v" * 60).encoded()
-    family.invalid(
-        "magic-2-inside",
-        "A message of magic 2 inside a wrapper.",
-        should("SEG-MSG-026", needs=needs, **both),
-        "magic",
-        good,
-        around(resealed(replaced(inside, 16, "b", 2))),
-        more=last,
-    )
-    family.invalid(
-        "inner-key-too-long",
-        "The key of a message in the wrapper runs past the end of that message.",
-        should("SEG-MSG-005", needs=needs, **both),
-        "length",
-        good,
-        around(resealed(replaced(inside, 18 if magic == 0 else 26, "i", 1000))),
-        more=last,
-    )
+    for name, why, basis, reject, unit in (
+        ("zstd", "Codec zstd is newer than magic 0 and 1: no reader supports it there.", should("SEG-MSG-018", needs=(f"magic:{magic}",), **both), "compression",
+         message(magic, 12, 4, 1000, sized32(None) + sized32(zstd(Msg(magic=magic, offset=first).encoded())))),
+        ("magic-2-inside", "A message of magic 2 inside a wrapper.", should("SEG-MSG-026", needs=needs, **both), "magic", around(resealed(replaced(inside, 16, "b", 2)))),
+        ("inner-key-too-long", "The key of a message in the wrapper runs past the end of that message.", should("SEG-MSG-005", needs=needs, **both), "length",
+         around(resealed(replaced(inside, 18 if magic == 0 else 26, "i", 1000)))),
+    ):  # fmt: skip
+        family.invalid(name, why, basis, reject, good, unit, more=last)
 
 
 def stamped_wrappers() -> Family:
@@ -645,50 +473,19 @@ def stamped_wrappers() -> Family:
             ),
         )
     stamped = tuple(Msg(offset=at, attributes=LOG_APPEND_TIME, timestamp=40 + at) for at in range(2))
-    family.valid(
-        "bits-inside-too",
-        "Attribute bit 3 is also set inside; the wrapper's timestamp counts.",
-        basis,
-        Wrapper(offset=11, inner=stamped, offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=5000, compress=gzip),
-    )
-    family.valid(
-        "bits-inside-only",
-        "Attribute bit 3 is set only inside: the wrapper has CreateTime, so each message has its own timestamp.",
-        basis,
-        Wrapper(offset=11, inner=stamped, offsets=(10, 11), timestamp=41, compress=gzip),
-    )
-    family.valid(
-        "wrapper-before-the-messages",
-        "LogAppendTime: the broker's clock is behind the producer's.",
-        basis,
-        Wrapper(offset=11, inner=(r1, r3), offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=3, compress=gzip),
-    )
-    family.valid(
-        "messages-without-time",
-        "LogAppendTime: the messages have no timestamps of their own.",
-        basis,
-        Wrapper(
-            offset=11,
-            inner=tuple(Msg(offset=at, timestamp=-1) for at in range(2)),
-            offsets=(10, 11),
-            attributes=LOG_APPEND_TIME,
-            timestamp=5000,
-            compress=gzip,
-        ),
-    )
-    family.valid(
-        "magic-0-inside",
-        "A message of magic 0 in a wrapper with LogAppendTime still has no timestamp.",
-        should("SEG-MSG-008", "SEG-MSG-015", **both),
-        Wrapper(
-            offset=11,
-            inner=(Msg(magic=0, offset=0), r3),
-            offsets=(10, 11),
-            attributes=LOG_APPEND_TIME,
-            timestamp=5000,
-            compress=gzip,
-        ),
-    )
+    for name, why, terms, unit in (
+        ("bits-inside-too", "Attribute bit 3 is also set inside; the wrapper's timestamp counts.", basis,
+         Wrapper(offset=11, inner=stamped, offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=5000, compress=gzip)),
+        ("bits-inside-only", "Attribute bit 3 is set only inside: the wrapper has CreateTime, so each message has its own timestamp.", basis,
+         Wrapper(offset=11, inner=stamped, offsets=(10, 11), timestamp=41, compress=gzip)),
+        ("wrapper-before-the-messages", "LogAppendTime: the broker's clock is behind the producer's.", basis,
+         Wrapper(offset=11, inner=(r1, r3), offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=3, compress=gzip)),
+        ("messages-without-time", "LogAppendTime: the messages have no timestamps of their own.", basis,
+         Wrapper(offset=11, inner=tuple(Msg(offset=at, timestamp=-1) for at in range(2)), offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=5000, compress=gzip)),
+        ("magic-0-inside", "A message of magic 0 in a wrapper with LogAppendTime still has no timestamp.", should("SEG-MSG-008", "SEG-MSG-015", **both),
+         Wrapper(offset=11, inner=(Msg(magic=0, offset=0), r3), offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=5000, compress=gzip)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     return family
 
 

@@ -92,88 +92,31 @@ def lookups() -> Family:
     for offset in (0, 2, 3, 7, 12, 14):
         at = offset // 3
         entry = _floor(offset)
-        find(
-            f"offset-{offset}",
-            "A lookup finds the first byte of the entry that contains the offset; the index only says where the "
-            "search begins.",
-            plain,
-            good,
-            {"entry": entry, **position_of(at)},
-            offset=offset,
-        )
-        find(
-            f"offset-{offset}-without-index",
-            "A lookup without an index finds the same entry.",
-            must("SEG-LKP-002", "SEG-IDX-009"),
-            {name_of(0): log},
-            position_of(at),
-            offset=offset,
-        )
+        for name, why, basis, given, found in (
+            (f"offset-{offset}", "A lookup finds the first byte of the entry that contains the offset; the index only says where the search begins.", plain, good, {"entry": entry, **position_of(at)}),
+            (f"offset-{offset}-without-index", "A lookup without an index finds the same entry.", must("SEG-LKP-002", "SEG-IDX-009"), {name_of(0): log}, position_of(at)),
+        ):  # fmt: skip
+            find(name, why, basis, given, found, offset=offset)
     out = must("SEG-LKP-004", "SEG-LKP-005")
     find("at-the-end", "No entry is at the log end offset yet.", out, good, None, offset=15)
     holes = [replace(one, base=one.base * 10) for one in ROW]
     gap = {name_of(0): bytes_of(holes), name_of(0, ".index"): offset_index(holes, 0)}
     for offset, at in ((3, 1), (29, 1), (33, 2), (100, 4)):
-        find(
-            f"gap-{offset}",
-            "The offset is missing: a lookup finds the next entry.",
-            plain,
-            gap,
-            position_of(at, units=holes),
-            offset=offset,
-        )
+        why = "The offset is missing: a lookup finds the next entry."
+        find(f"gap-{offset}", why, plain, gap, position_of(at, units=holes), offset=offset)
     short = [replace(one, last_delta=7, base=one.base * 3) for one in ROW]
-    find(
-        "gap-inside-a-batch",
-        "The offset belonged to a record that was removed: a lookup finds the batch that contained it.",
-        plain,
-        {name_of(0): bytes_of(short)},
-        position_of(1, units=short),
-        offset=15,
-    )
     later = row(3, base=100)
     two = {name_of(0): log, name_of(100): bytes_of(later)}
-    find(
-        "next-segment",
-        "The offset is missing between two segments: a lookup finds the first entry of the next segment.",
-        plain,
-        two,
-        {"position": 0, "baseOffset": "100"},
-        offset=50,
-    )
-    find(
-        "second-segment",
-        "A lookup begins in the segment with the greatest base offset that is not above the offset.",
-        plain,
-        two,
-        {"position": SIZE, "baseOffset": "103"},
-        offset=104,
-    )
-    find(
-        "base-of-second-segment",
-        "The base offset of a segment is in that segment.",
-        plain,
-        two,
-        {"position": 0, "baseOffset": "100"},
-        offset=100,
-    )
-    find(
-        "last-of-first-segment",
-        "The last offset before a base offset is in the segment before.",
-        plain,
-        two,
-        {"position": 4 * SIZE, "baseOffset": "12"},
-        offset=14,
-    )
     three = {name_of(0): log, name_of(15): b"", name_of(15 + 40): bytes_of(row(1, base=60))}
-    find(
-        "empty-segment-between",
-        "A segment is empty: a lookup continues in the next one.",
-        plain,
-        three,
-        {"position": 0, "baseOffset": "60"},
-        offset=20,
-    )
+    for name, why, given, found, offset in (
+        ("gap-inside-a-batch", "The offset belonged to a record that was removed: a lookup finds the batch that contained it.", {name_of(0): bytes_of(short)}, position_of(1, units=short), 15),
+        ("next-segment", "The offset is missing between two segments: a lookup finds the first entry of the next segment.", two, {"position": 0, "baseOffset": "100"}, 50),
+        ("second-segment", "A lookup begins in the segment with the greatest base offset that is not above the offset.", two, {"position": SIZE, "baseOffset": "103"}, 104),
+        ("base-of-second-segment", "The base offset of a segment is in that segment.", two, {"position": 0, "baseOffset": "100"}, 100),
+        ("last-of-first-segment", "The last offset before a base offset is in the segment before.", two, {"position": 4 * SIZE, "baseOffset": "12"}, 14),
+        ("empty-segment-between", "A segment is empty: a lookup continues in the next one.", three, {"position": 0, "baseOffset": "60"}, 20),
+    ):  # fmt: skip
+        find(name, why, plain, given, found, offset=offset)
     indexes = {
         "same-position": struct.pack(">iiii", 5, SIZE, 8, SIZE),
         "empty": b"",
@@ -210,43 +153,20 @@ def lookups() -> Family:
             needs=PROOF if name in PLAUSIBLE else (),
         )
         for offset in (1, 8, 14):
-            find(
-                f"index-{name}-offset-{offset}",
-                "Whatever the offset index contains, a lookup finds the entry that the log contains.",
-                trust,
-                files,
-                position_of(offset // 3),
-                offset=offset,
-            )
+            why = "Whatever the offset index contains, a lookup finds the entry that the log contains."
+            find(f"index-{name}-offset-{offset}", why, trust, files, position_of(offset // 3), offset=offset)
     _usable_entries(find, log)
     harmless = must("SEG-IDX-009", "SEG-IDX-008", flags=("INDEX_TRUST",))
     sparse = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 5, SIZE)}
-    find(
-        "sparse-index",
-        "The index has one entry for the whole log: a lookup reads the log from there.",
-        harmless,
-        sparse,
-        {"entry": {"offset": "5", "position": SIZE}, **position_of(4)},
-        offset=13,
-    )
     wide = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 8, SIZE)}
-    find(
-        "offset-of-a-later-batch",
-        "An older broker wrote this index entry: its offset belongs to a later batch than its position.",
-        harmless,
-        wide,
-        {"entry": {"offset": "8", "position": SIZE}, **position_of(2)},
-        offset=8,
-    )
     first = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 3, SIZE)}
-    find(
-        "first-offset-entry",
-        "A broker before 2.0 wrote this index entry, with the first offset of the batch.",
-        harmless,
-        first,
-        {"entry": {"offset": "3", "position": SIZE}, **position_of(1)},
-        offset=3,
-    )
+    for name, why, given, found, offset in (
+        ("sparse-index", "The index has one entry for the whole log: a lookup reads the log from there.", sparse, {"entry": {"offset": "5", "position": SIZE}, **position_of(4)}, 13),
+        ("offset-of-a-later-batch", "An older broker wrote this index entry: its offset belongs to a later batch than its position.", wide,
+         {"entry": {"offset": "8", "position": SIZE}, **position_of(2)}, 8),
+        ("first-offset-entry", "A broker before 2.0 wrote this index entry, with the first offset of the batch.", first, {"entry": {"offset": "3", "position": SIZE}, **position_of(1)}, 3),
+    ):  # fmt: skip
+        find(name, why, harmless, given, found, offset=offset)
     _times(find)
     return family
 
@@ -335,22 +255,11 @@ def _times(find: Callable[..., None]) -> None:
         (1039, 12, 1040),
         (1042, 14, 1042),
     ):
-        find(
-            f"time-{timestamp}",
-            "A search by time finds the first record, in offset order, with that timestamp or a later one.",
-            basis,
-            good,
-            found(offset, at),
-            timestamp=timestamp,
-        )
-        find(
-            f"time-{timestamp}-without-indexes",
-            "A search by time finds the same record without indexes.",
-            must("SEG-LKP-008", "SEG-IDX-009"),
-            {name_of(0): log},
-            found(offset, at),
-            timestamp=timestamp,
-        )
+        for name, reason, terms, given in (
+            (f"time-{timestamp}", "A search by time finds the first record, in offset order, with that timestamp or a later one.", basis, good),
+            (f"time-{timestamp}-without-indexes", "A search by time finds the same record without indexes.", must("SEG-LKP-008", "SEG-IDX-009"), {name_of(0): log}),
+        ):  # fmt: skip
+            find(name, reason, terms, given, found(offset, at), timestamp=timestamp)
     find("time-after-all", "No record has that timestamp or a later one.", basis, good, None, timestamp=1043)
     mixed = [replace(one, base_timestamp=start) for one, start in zip(ROW, (1000, 5000, 2000, 6000, 100), strict=True)]
     files = {
@@ -367,14 +276,8 @@ def _times(find: Callable[..., None]) -> None:
         (5003, 9, 6000),
         (6002, 11, 6002),
     ):
-        find(
-            f"unordered-{timestamp}",
-            "Timestamps are not in order: the lowest offset counts, not the nearest timestamp.",
-            unordered,
-            files,
-            found(offset, at),
-            timestamp=timestamp,
-        )
+        reason = "Timestamps are not in order: the lowest offset counts, not the nearest timestamp."
+        find(f"unordered-{timestamp}", reason, unordered, files, found(offset, at), timestamp=timestamp)
     inside = [Batch(base=0, recs=(Rec(time=90), Rec(time=0), Rec(time=50))), Batch(base=3, base_timestamp=2000)]
     for timestamp, offset, at in ((1000, 0, 1090), (1091, 3, 2000)):
         find(
@@ -386,14 +289,8 @@ def _times(find: Callable[..., None]) -> None:
             timestamp=timestamp,
         )
     equal = row(4, step=0, size=1)
-    find(
-        "equal-times",
-        "Several records have that timestamp: a search by time finds the first of them.",
-        basis,
-        {name_of(0): bytes_of(equal)},
-        found(0, 1000),
-        timestamp=1000,
-    )
+    reason = "Several records have that timestamp: a search by time finds the first of them."
+    find("equal-times", reason, basis, {name_of(0): bytes_of(equal)}, found(0, 1000), timestamp=1000)
     bad = {
         "offset-negative": time_entry(1000, -3),
         "empty": b"",
@@ -420,52 +317,26 @@ def _times(find: Callable[..., None]) -> None:
                 timestamp=timestamp,
             )
     stamped = [replace(one, attributes=LOG_APPEND_TIME, max_timestamp=8000 + at) for at, one in enumerate(ROW)]
-    find(
-        "log-append-time",
-        "With LogAppendTime, all records of a batch have the broker's timestamp: a search by time finds the first "
-        "of them.",
-        must("SEG-LKP-008", "SEG-BAT-011"),
-        {name_of(0): bytes_of(stamped)},
-        found(6, 8002),
-        timestamp=8002,
-    )
     controlled = [data(0, b"a"), marker("COMMIT", 1, at=5000), data(2, b"b", sequence=1)]
-    find(
-        "control-record",
-        "A search by time also finds control records.",
-        must("SEG-LKP-018"),
-        {name_of(0): bytes_of(controlled)},
-        found(1, 5000),
-        timestamp=4000,
-    )
+    for name, reason, terms, given, its_found, timestamp in (
+        ("log-append-time", "With LogAppendTime, all records of a batch have the broker's timestamp: a search by time finds the first of them.",
+         must("SEG-LKP-008", "SEG-BAT-011"), {name_of(0): bytes_of(stamped)}, found(6, 8002), 8002),
+        ("control-record", "A search by time also finds control records.", must("SEG-LKP-018"), {name_of(0): bytes_of(controlled)}, found(1, 5000), 4000),
+    ):  # fmt: skip
+        find(name, reason, terms, given, its_found, timestamp=timestamp)
     special = {"latest": (-1, {"offset": "15"}), "earliest": (-2, {"offset": "0"})}
     for name, (timestamp, answer) in special.items():
-        find(
-            name,
-            f"The time {timestamp} asks for the {name} offset.",
-            must("SEG-LKP-009", needs=("specialTimestamps",)),
-            good,
-            answer,
-            timestamp=timestamp,
-        )
-    find(
-        "largest",
-        "The time -3 asks for the first record with the largest time.",
-        must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)),
-        files,
-        found(11, 6002),
-        timestamp=-3,
-    )
+        reason = f"The time {timestamp} asks for the {name} offset."
+        find(name, reason, must("SEG-LKP-009", needs=("specialTimestamps",)), good, answer, timestamp=timestamp)
     ties = row(4, step=0)
     tied = {name_of(0): bytes_of(ties)}
-    find(
-        "largest-of-several",
-        "Several records have the largest timestamp: the time -3 finds the first of them.",
-        must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)),
-        tied,
-        found(2, 1002),
-        timestamp=-3,
-    )
+    for name, reason, given, its_found in (
+        ("largest", "The time -3 asks for the first record with the largest time.", files, found(11, 6002)),
+        ("largest-of-several", "Several records have the largest timestamp: the time -3 finds the first of them.", tied, found(2, 1002)),
+    ):  # fmt: skip
+        find(
+            name, reason, must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)), given, its_found, timestamp=-3
+        )
     old = [Msg(offset=at, timestamp=1000 + at, value=bytes(60)) for at in range(5)]
     size = len(old[0].encoded())
     for offset in (0, 2, 4):
@@ -487,25 +358,12 @@ def _times(find: Callable[..., None]) -> None:
     )
     start = {"options": {"logStartOffset": "5"}}
     needs = ("specialTimestamps", "logStartOffset")
-    find(
-        "earliest-after-deletion",
-        "The earliest offset is the log start offset, not the first that is there.",
-        must("SEG-LKP-009", needs=needs),
-        good,
-        {"offset": "5"},
-        timestamp=-2,
-        **start,
-    )
     hidden = must("SEG-LKP-010", "SEG-LKP-008", needs=("logStartOffset",))
-    find(
-        "time-after-deletion",
-        "Records below the log start offset are not found by their times.",
-        hidden,
-        good,
-        found(5, 1012),
-        timestamp=0,
-        **start,
-    )
+    for name, reason, terms, its_found, timestamp in (
+        ("earliest-after-deletion", "The earliest offset is the log start offset, not the first that is there.", must("SEG-LKP-009", needs=needs), {"offset": "5"}, -2),
+        ("time-after-deletion", "Records below the log start offset are not found by their times.", hidden, found(5, 1012), 0),
+    ):  # fmt: skip
+        find(name, reason, terms, good, its_found, timestamp=timestamp, **start)
     old = [Msg(magic=0, offset=at) for at in range(3)]
     find(
         "no-times",

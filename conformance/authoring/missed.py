@@ -96,12 +96,8 @@ def _wrappers(family: Family) -> None:
             replace(wrapper, offset=offsets[-1] - 1).encoded(),
             more=Msg(offset=90),
         )
-        family.valid(
-            f"at-the-last-of-{name}",
-            f"The wrapper's offset is the last relative one inside{at}",
-            must("SEG-MSG-014", "SEG-MSG-012", since="0.10"),
-            wrapper,
-        )
+        why = f"The wrapper's offset is the last relative one inside{at}"
+        family.valid(f"at-the-last-of-{name}", why, must("SEG-MSG-014", "SEG-MSG-012", since="0.10"), wrapper)
 
     for count in (3, 6):
         limits(str(count), range(count), ": the first message would be at -1.", ": the first message is at 0.")
@@ -281,14 +277,8 @@ def _clean_tails(to: Repairs) -> None:
 
     for name, before, start in (("second", FIRST, 0), ("first-and-second", (), 24)):
         gap = {**segment(before), **segment((), 15), **segment(THIRD, 24), **epochs((0, start))}
-        to.recover(
-            f"empty-{name}-stays",
-            "An empty segment that is not the last is part of the log: recovery keeps it.",
-            must("SEG-RCV-004"),
-            gap,
-            gap,
-            30,
-        )
+        why = "An empty segment that is not the last is part of the log: recovery keeps it."
+        to.recover(f"empty-{name}-stays", why, must("SEG-RCV-004"), gap, gap, 30)
     whole = {**ALL, **epochs((0, 0))}
     for name in ("partition.metadata", "leader-epoch-checkpoint"):
         to.recover(
@@ -375,12 +365,8 @@ def _headers(families: Mapping[str, Family]) -> None:
             Batch(producer_id=9, producer_epoch=number, base_sequence=0),
         )
     for name, number in (("minus-2", -2), ("least", -(2**31))):
-        plain.valid(
-            f"leader-epoch-{name}",
-            "No leader has such an epoch: a reader reports it with its sign, and delivers the records.",
-            should("SEG-BAT-001", "SEG-BAT-021"),
-            Batch(leader_epoch=number),
-        )
+        why = "No leader has such an epoch: a reader reports it with its sign, and delivers the records."
+        plain.valid(f"leader-epoch-{name}", why, should("SEG-BAT-001", "SEG-BAT-021"), Batch(leader_epoch=number))
     for name, time in (("0", 0), ("1", 1), ("greatest", 2**63 - 1)):
         families["delete-horizon"].valid(
             f"horizon-{name}",
@@ -394,24 +380,14 @@ def _headers(families: Mapping[str, Family]) -> None:
         ("minus-1-of-a-record-at-0", -1, 1, (Rec(delta=1),)),
     ):
         unit = Batch(base=base, recs=recs, last_delta=delta, max_timestamp=1000)
-        families["offset-order"].invalid(
-            f"base-offset-{name}",
-            "A negative base offset, and no record below 0.",
-            below,
-            "offset",
-            GOOD,
-            unit.encoded(),
-        )
+        why = "A negative base offset, and no record below 0."
+        families["offset-order"].invalid(f"base-offset-{name}", why, below, "offset", GOOD, unit.encoded())
     for name, unit in (
         ("two-records", Batch(attributes=TRANSACTIONAL, recs=(Rec(), Rec()))),
         ("gzip", Batch(attributes=TRANSACTIONAL, codec="gzip", compress=gzip, recs=(Rec(), Rec()))),
     ):
-        families["transactions"].valid(
-            f"transactional-without-producer-{name}",
-            "The transactional bit is set without a producer id: this is unusual, but every record can be read.",
-            should("SEG-BAT-022"),
-            unit,
-        )
+        why = "The transactional bit is set without a producer id: this is unusual, but every record can be read."
+        families["transactions"].valid(f"transactional-without-producer-{name}", why, should("SEG-BAT-022"), unit)
 
 
 def _checksums(family: Family) -> None:
@@ -477,12 +453,8 @@ def _lengths(families: Mapping[str, Family]) -> None:
         ("value-length", b"\0\0\0" + sized(b"k") + b"\x82\x80\x80\x80\x70" + b"v" + b"\0"),
         ("header-count", b"\0\0\0" + sized(b"k") + sized(b"v") + b"\x80\x80\x80\x80\x70"),
     ):
-        varints.valid(
-            f"bits-beyond-32-{name}",
-            "The fifth byte of a varint has bits beyond 32; a reader drops them, as Java does.",
-            dropped,
-            Batch(recs=(Rec(raw=sized(raw)), Rec(key=b"z"))),
-        )
+        why = "The fifth byte of a varint has bits beyond 32; a reader drops them, as Java does."
+        varints.valid(f"bits-beyond-32-{name}", why, dropped, Batch(recs=(Rec(raw=sized(raw)), Rec(key=b"z"))))
     for name, last, time in (("0", b"\x7e", 0), ("minus-1", b"\x7e", -1)):
         digits = (b"\x80" if time == 0 else b"\x81") + b"\x80" * 8 + last
         raw = b"\0" + digits + b"\0" + sized(b"k") + sized(b"v") + b"\0"

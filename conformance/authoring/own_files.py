@@ -71,26 +71,13 @@ def own_retention(family: Family) -> None:
             **base,
             options={"checkpoints": {"log-start-offset-checkpoint": checkpoint(*lines)}},
         )
-    add.on_files(
-        "retain",
-        "clean-shutdown",
-        "After retention, the mark of a clean shutdown is written again.",
-        must("SEG-FLS-010", needs=("logDirectory",)),
-        {"segments": ["0", "9"], "isClean": True},
-        files,
-        **base,
-        options={"cleanShutdown": True},
-    )
-    add.on_files(
-        "retain",
-        "power-cuts",
-        "Whenever the power fails during retention, no segment is missing inside the log.",
-        should("SEG-RET-012", needs=("powerCuts",)),
-        {"outcomes": [reported(27), reported(27, 9), reported(27, 18)]},
-        files,
-        **base,
-        options={"powerCuts": True},
-    )
+    for name, why, basis, expect, options in (
+        ("clean-shutdown", "After retention, the mark of a clean shutdown is written again.", must("SEG-FLS-010", needs=("logDirectory",)),
+         {"segments": ["0", "9"], "isClean": True}, {"cleanShutdown": True}),
+        ("power-cuts", "Whenever the power fails during retention, no segment is missing inside the log.", should("SEG-RET-012", needs=("powerCuts",)),
+         {"outcomes": [reported(27), reported(27, 9), reported(27, 18)]}, {"powerCuts": True}),
+    ):  # fmt: skip
+        add.on_files("retain", name, why, basis, expect, files, **base, options=options)
     for operation in ("write", "fsync"):
         add.on_files(
             "retain",
@@ -134,25 +121,21 @@ def own_recoveries(family: Family) -> None:
         )
     swapped = {key + (".swap" if key.startswith(name_of(0, "")) else ""): data for key, data in files.items()}
     old = {name_of(0): files[name_of(0)][: len(files[name_of(0)]) // 3]}
-    add.on_files(
-        "recover",
-        "power-cuts-in-a-replacement",
-        "Recovery finishes a replacement that was begun, whenever the power fails again.",
-        must("SEG-RCV-021", needs=("powerCuts",)),
-        {"nextOffset": "27", "outcomes": [reported(27)]},
-        {**swapped, **old},
-        options=cuts,
-    )
     shorter = files[name_of(0)][: len(files[name_of(0)]) // 3]
-    add.on_files(
-        "recover",
-        "power-cuts-in-an-undone-replacement",
-        "Recovery undoes a replacement that was not complete, whenever the power fails again.",
-        must("SEG-RCV-021", needs=("powerCuts",)),
-        {"nextOffset": "27", "outcomes": [reported(27)]},
-        {**files, name_of(0, ".log.swap"): shorter, name_of(0, ".index.cleaned"): b""},
-        options=cuts,
-    )
+    for name, why, given in (
+        ("power-cuts-in-a-replacement", "Recovery finishes a replacement that was begun, whenever the power fails again.", {**swapped, **old}),
+        ("power-cuts-in-an-undone-replacement", "Recovery undoes a replacement that was not complete, whenever the power fails again.",
+         {**files, name_of(0, ".log.swap"): shorter, name_of(0, ".index.cleaned"): b""}),
+    ):  # fmt: skip
+        add.on_files(
+            "recover",
+            name,
+            why,
+            must("SEG-RCV-021", needs=("powerCuts",)),
+            {"nextOffset": "27", "outcomes": [reported(27)]},
+            given,
+            options=cuts,
+        )
 
 
 def own_compactions(family: Family) -> None:
@@ -164,26 +147,14 @@ def own_compactions(family: Family) -> None:
     files |= {name_of(base, ".index"): b"" for base in units}
     files |= {name_of(base, ".timeindex"): time_index(row_of, 100, base) for base, row_of in units.items()}
     base: Json = {"config": config, "now": str(NOW + 100_000)}
-    add.on_files(
-        "compact",
-        "power-cuts",
-        "Whenever the power fails during compaction, the log is the old one or the new one.",
-        must("SEG-CMP-022", needs=("powerCuts",)),
-        {"outcomes": ["0 1 2 10 11 1000", "1 2 10 11 1000"]},
-        files,
-        **base,
-        options={"powerCuts": True},
-    )
-    add.on_files(
-        "compact",
-        "checkpoint",
-        "The cleaner writes its offset to the checkpoint; entries of other partitions stay.",
-        must("SEG-CMP-023", needs=("logDirectory",)),
-        {"checkpoints": {"cleaner-offset-checkpoint": checkpoint("other 1 7", "topic 0 1000")}, "endOffset": "1000"},
-        files,
-        **base,
-        options={"checkpoints": {"cleaner-offset-checkpoint": checkpoint("other 1 7", "topic 0 2")}},
-    )
+    for name, why, basis, expect, options in (
+        ("power-cuts", "Whenever the power fails during compaction, the log is the old one or the new one.", must("SEG-CMP-022", needs=("powerCuts",)),
+         {"outcomes": ["0 1 2 10 11 1000", "1 2 10 11 1000"]}, {"powerCuts": True}),
+        ("checkpoint", "The cleaner writes its offset to the checkpoint; entries of other partitions stay.", must("SEG-CMP-023", needs=("logDirectory",)),
+         {"checkpoints": {"cleaner-offset-checkpoint": checkpoint("other 1 7", "topic 0 1000")}, "endOffset": "1000"},
+         {"checkpoints": {"cleaner-offset-checkpoint": checkpoint("other 1 7", "topic 0 2")}}),
+    ):  # fmt: skip
+        add.on_files("compact", name, why, basis, expect, files, **base, options=options)
     _unusual_compactions(add, base)
     compaction_plans(family)
 

@@ -224,46 +224,17 @@ def _flushes(add: ScenarioCases) -> None:
     wait = append(one, acks="flushed")
     cut: Json = {"do": "cut"}
     basis = must("SEG-FLS-002", needs=("powerCuts",))
-    add.write(
-        "flushed-is-there",
-        "After a power cut, flushed data is still there, and also the file name.",
-        basis,
-        {"steps": [{}, {"outcomes": ["0"]}, {}, {"outcomes": ["0", "0 1"]}, {}, {"outcomes": ["0 1 2"]}]},
-        wait,
-        cut,
-        append(one),
-        cut,
-        wait,
-        cut,
-    )
-    add.write(
-        "flushed-in-a-new-segment",
-        "After a power cut, flushed data of the next segment is still there.",
-        basis,
-        {"steps": [{}, {}, {}, {"outcomes": ["0 1"]}]},
-        append(one),
-        {"do": "roll"},
-        wait,
-        cut,
-    )
-    add.write(
-        "no-hole",
-        "A segment is flushed before the next one is written.",
-        must("SEG-FLS-009", needs=("powerCuts",)),
-        {"steps": [{}, {}, {}, {}, {"outcomes": ["0 1", "0 1 2"]}]},
-        append(one),
-        append(one),
-        {"do": "roll"},
-        append(one),
-        cut,
-    )
-    add.write(
-        "flushes-together",
-        "Appends that wait for a flush at the same time share one.",
-        should("SEG-FLS-003", needs=("together",)),
-        {"steps": [{"mostSyncs": 1, "recoveryPoint": "4"}], "nextOffset": "4"},
-        {"do": "together", "records": [one.encoded().hex()] * 4},
-    )
+    for name, why, terms, expect, *steps in (
+        ("flushed-is-there", "After a power cut, flushed data is still there, and also the file name.", basis,
+         {"steps": [{}, {"outcomes": ["0"]}, {}, {"outcomes": ["0", "0 1"]}, {}, {"outcomes": ["0 1 2"]}]}, wait, cut, append(one), cut, wait, cut),
+        ("flushed-in-a-new-segment", "After a power cut, flushed data of the next segment is still there.", basis, {"steps": [{}, {}, {}, {"outcomes": ["0 1"]}]},
+         append(one), {"do": "roll"}, wait, cut),
+        ("no-hole", "A segment is flushed before the next one is written.", must("SEG-FLS-009", needs=("powerCuts",)),
+         {"steps": [{}, {}, {}, {}, {"outcomes": ["0 1", "0 1 2"]}]}, append(one), append(one), {"do": "roll"}, append(one), cut),
+        ("flushes-together", "Appends that wait for a flush at the same time share one.", should("SEG-FLS-003", needs=("together",)),
+         {"steps": [{"mostSyncs": 1, "recoveryPoint": "4"}], "nextOffset": "4"}, {"do": "together", "records": [one.encoded().hex()] * 4}),
+    ):  # fmt: skip
+        add.write(name, why, terms, expect, *steps)
     for name, waits, points in (
         ("twice", (999, 1000, 1999, 2000), (0, 3, 3, 5)),
         ("late", (1500, 2499, 2500), (2, 2, 4)),
@@ -349,66 +320,25 @@ def _closing(add: ScenarioCases) -> None:
     whole = {name_of(0): bytes_of(row(3, start=NOW)), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""}
     clean = {"cleanShutdown": True}
     root = must("SEG-FLS-005", needs=("logDirectory",))
-    add.write(
-        "checkpoints",
-        "The checkpoints contain the recovery point; a log start offset only if the first segment begins elsewhere.",
-        root,
-        {
-            "checkpoints": {
-                "recovery-point-offset-checkpoint": checkpoint("topic 0 10"),
-                "replication-offset-checkpoint": checkpoint("topic 0 10"),
-                "log-start-offset-checkpoint": checkpoint(),
-            }
-        },
-        append(one),
-        files=whole,
-        options=clean,
-    )
-    add.write(
-        "checkpoint-of-a-start",
-        "The checkpoint contains a log start offset that is inside a segment.",
-        root,
-        {"checkpoints": {"log-start-offset-checkpoint": checkpoint("topic 0 5")}, "logStartOffset": "5"},
-        append(one),
-        files=whole,
-        options={**clean, "logStartOffset": "5"},
-    )
     marks = must("SEG-FLS-006", needs=("logDirectory",))
-    add.write(
-        "mark-goes-and-comes",
-        "The mark of a clean shutdown is removed before the first write and written again when the log is closed.",
-        marks,
-        {"steps": [{"isClean": False}, {}], "isClean": True},
-        {"do": "look"},
-        append(one),
-        files=whole,
-        options=clean,
-    )
+    for name, why, basis, expect, options, *steps in (
+        ("checkpoints", "The checkpoints contain the recovery point; a log start offset only if the first segment begins elsewhere.", root,
+         {"checkpoints": {"recovery-point-offset-checkpoint": checkpoint("topic 0 10"), "replication-offset-checkpoint": checkpoint("topic 0 10"), "log-start-offset-checkpoint": checkpoint()}},
+         clean, append(one)),
+        ("checkpoint-of-a-start", "The checkpoint contains a log start offset that is inside a segment.", root,
+         {"checkpoints": {"log-start-offset-checkpoint": checkpoint("topic 0 5")}, "logStartOffset": "5"}, {**clean, "logStartOffset": "5"}, append(one)),
+        ("mark-goes-and-comes", "The mark of a clean shutdown is removed before the first write and written again when the log is closed.", marks,
+         {"steps": [{"isClean": False}, {}], "isClean": True}, clean, {"do": "look"}, append(one)),
+    ):  # fmt: skip
+        add.write(name, why, basis, expect, *steps, files=whole, options=options)
     others = must("SEG-FLS-007", needs=("logDirectory",))
-    add.write(
-        "mark-for-all-logs",
-        "No mark of a clean shutdown is written while another log may be damaged.",
-        others,
-        {"isClean": False},
-        append(one),
-        options={"beside": {"other-0": {}}},
-    )
-    add.write(
-        "mark-with-whole-logs",
-        "The mark of a clean shutdown is written if the other logs were closed cleanly as well.",
-        others,
-        {"isClean": True},
-        append(one),
-        options={**clean, "beside": {"other-0": {}}},
-    )
-    add.write(
-        "mark-beside-deleted-logs",
-        "A log that is marked for deletion does not prevent the mark of a clean shutdown.",
-        others,
-        {"isClean": True},
-        append(one),
-        options={"beside": {"other-0.0123456789abcdef0123456789abcdef-delete": {}}},
-    )
+    for name, why, expect, options in (
+        ("mark-for-all-logs", "No mark of a clean shutdown is written while another log may be damaged.", {"isClean": False}, {"beside": {"other-0": {}}}),
+        ("mark-with-whole-logs", "The mark of a clean shutdown is written if the other logs were closed cleanly as well.", {"isClean": True}, {**clean, "beside": {"other-0": {}}}),
+        ("mark-beside-deleted-logs", "A log that is marked for deletion does not prevent the mark of a clean shutdown.", {"isClean": True},
+         {"beside": {"other-0.0123456789abcdef0123456789abcdef-delete": {}}}),
+    ):  # fmt: skip
+        add.write(name, why, others, expect, append(one), options=options)
 
 
 def _epochs(add: ScenarioCases) -> None:

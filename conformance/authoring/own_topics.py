@@ -46,44 +46,14 @@ def own_topics(family: Family) -> None:
         family.valid(f"own-{name}", why, basis, Batch(base=5, recs=(rec,)), more=False, options={"topic": topic})
 
     sound = "The record itself is valid, whatever its application wrote."
-    says(
-        "offset-commit",
-        "A record of `__consumer_offsets` with a committed offset of a group.",
-        OFFSETS,
-        KEY,
-        COMMIT,
-        {
-            "kind": "offsetCommit",
-            "version": "1",
-            "key": NAMED,
-            "valueVersion": "3",
-            "value": {"offset": "60", "leaderEpoch": "2", "metadata": "", "commitTimestamp": "1000"},
-        },
-    )
-    says(
-        "offset-deletion",
-        "A tombstone of `__consumer_offsets` deletes a committed offset.",
-        OFFSETS,
-        KEY,
-        None,
-        {"kind": "offsetCommit", "version": "1", "key": NAMED, "value": None},
-    )
-    says(
-        "topic",
-        "A topic record of the metadata log.",
-        METADATA,
-        None,
-        TOPIC,
-        {"kind": "TOPIC_RECORD", "version": "0", "data": {"name": "t", "topicId": UUID_TEXT}},
-    )
-    says(
-        "unknown-metadata",
-        "A metadata record of an unknown type is returned undecoded.",
-        METADATA,
-        None,
-        b"\1\x63\2\xab",
-        {"kind": "UNKNOWN", "apiKey": "99", "version": "2", "hex": "ab"},
-    )
+    for name, why, topic, key, value, decoded in (
+        ("offset-commit", "A record of `__consumer_offsets` with a committed offset of a group.", OFFSETS, KEY, COMMIT,
+         {"kind": "offsetCommit", "version": "1", "key": NAMED, "valueVersion": "3", "value": {"offset": "60", "leaderEpoch": "2", "metadata": "", "commitTimestamp": "1000"}}),
+        ("offset-deletion", "A tombstone of `__consumer_offsets` deletes a committed offset.", OFFSETS, KEY, None, {"kind": "offsetCommit", "version": "1", "key": NAMED, "value": None}),
+        ("topic", "A topic record of the metadata log.", METADATA, None, TOPIC, {"kind": "TOPIC_RECORD", "version": "0", "data": {"name": "t", "topicId": UUID_TEXT}}),
+        ("unknown-metadata", "A metadata record of an unknown type is returned undecoded.", METADATA, None, b"\1\x63\2\xab", {"kind": "UNKNOWN", "apiKey": "99", "version": "2", "hex": "ab"}),
+    ):  # fmt: skip
+        says(name, why, topic, key, value, decoded)
     state = _short(0) + struct.pack(">qhib", 9, 2, 60000, 1) + struct.pack(">i", 1) + _text("t")
     state += struct.pack(">ii", 1, 3) + struct.pack(">qq", 1000, 900)
     says(

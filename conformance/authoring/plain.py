@@ -20,25 +20,14 @@ def plain_batches() -> Family:
     """Family 1."""
     family = Family(1, "plain-batches", "Plain batches and deltas", "facts 2.3 and 2.4")
 
-    family.valid(
-        "one-record",
-        "One record is the smallest batch that a producer sends; a reader that fails here can read nothing.",
-        must("SEG-BAT-001", "SEG-BAT-003", "SEG-LOG-001", smoke=True),
-        Batch(),
-    )
-    family.valid(
-        "three-records",
-        "Three records as a broker writes them; each offset and timestamp is a delta.",
-        must("SEG-BAT-001", "SEG-BAT-012", "SEG-REC-012", source="vector V-06", smoke=True),
-        THREE,
-    )
+    for name, why, basis, unit in (
+        ("one-record", "One record is the smallest batch that a producer sends; a reader that fails here can read nothing.", must("SEG-BAT-001", "SEG-BAT-003", "SEG-LOG-001", smoke=True), Batch()),
+        ("three-records", "Three records as a broker writes them; each offset and timestamp is a delta.", must("SEG-BAT-001", "SEG-BAT-012", "SEG-REC-012", source="vector V-06", smoke=True), THREE),
+    ):  # fmt: skip
+        family.valid(name, why, basis, unit)
     for name, base in (("zero", 0), ("one", 1), ("large", 123_456_789_012)):
-        family.valid(
-            f"base-offset-{name}",
-            "Offsets start at the base offset of the batch, wherever that is.",
-            must("SEG-BAT-001", "SEG-REC-012"),
-            Batch(base=base, recs=(R1, R2)),
-        )
+        why = "Offsets start at the base offset of the batch, wherever that is."
+        family.valid(f"base-offset-{name}", why, must("SEG-BAT-001", "SEG-REC-012"), Batch(base=base, recs=(R1, R2)))
     for count in (2, 63, 64, 65, 200):
         recs = tuple(Rec(key=b"%d" % at, value=b"v%d" % at, time=at) for at in range(count))
         family.valid(
@@ -56,70 +45,26 @@ def plain_batches() -> Family:
             must("SEG-REC-001", "SEG-REC-006"),
             Batch(recs=(Rec(value=bytes(at % 251 for at in range(size))),)),
         )
-    family.valid(
-        "leader-epoch-of-minus-one",
-        "A batch that a producer sends has no leader epoch yet; the checksum does not cover this field.",
-        must("SEG-BAT-010"),
-        Batch(leader_epoch=-1),
-    )
-    family.valid(
-        "leader-epoch-of-2147483647",
-        "The leader epoch may be any 32-bit number; the checksum does not cover it.",
-        must("SEG-BAT-010"),
-        Batch(leader_epoch=INT32_MAX),
-    )
     twelve = tuple(Batch(base=3 * at, recs=(R1, R2, R3), leader_epoch=at) for at in range(4))
-    family.valid(
-        "four-batches",
-        "Batches follow each other without padding; a reader continues at the byte after each batch.",
-        must("SEG-LOG-001", "SEG-BAT-016"),
-        *twelve,
-    )
-    family.valid(
-        "every-byte-value",
-        "Keys and values are bytes, not text: a reader must not change any byte value.",
-        must("SEG-REC-006", "SEG-BAT-001"),
-        Batch(recs=(Rec(key=bytes(range(256)), value=bytes(range(255, -1, -1))),)),
-    )
     nested = Batch(base=5, recs=(Rec(value=b"inner"),)).encoded()
-    family.valid(
-        "value-holds-a-batch",
-        "A value may contain whole batches; a reader that searches for batch headers delivers records that no "
-        "producer sent.",
-        must("SEG-LOG-001", "SEG-BAT-016"),
-        Batch(recs=(Rec(value=nested + nested),)),
-    )
-    family.valid(
-        "time-deltas-descend",
-        "Timestamps of a batch need not be in order, so deltas may be negative.",
-        must("SEG-BAT-012"),
-        Batch(recs=(Rec(time=0), Rec(time=-1), Rec(time=-64), Rec(time=-65), Rec(time=-900)), max_timestamp=1000),
-    )
-    family.valid(
-        "same-key-often",
-        "Records with equal content are separate records; a reader must not merge them.",
-        must("SEG-BAT-008", "SEG-REC-012"),
-        Batch(recs=(Rec(), Rec(), Rec())),
-    )
-    family.valid(
-        "producer-fields",
-        "An idempotent producer sets producer id, epoch and sequence; the sequence grows with the offset.",
-        must("SEG-BAT-001", "SEG-BAT-017", "SEG-REC-015"),
-        Batch(base=40, producer_id=9, producer_epoch=2, base_sequence=7, recs=(R1, R2, R3)),
-    )
-    family.valid(
-        "sequence-wraps",
-        "After sequence 2147483647 comes 0; a reader that computes a negative number takes the next batch for out "
-        "of order.",
-        must("SEG-BAT-017", "SEG-REC-015"),
-        Batch(producer_id=9, producer_epoch=0, base_sequence=INT32_MAX - 1, recs=(R1, R2, R3)),
-    )
-    family.valid(
-        "sequence-ends-at-the-greatest",
-        "The last sequence may be 2147483647 exactly.",
-        must("SEG-BAT-017"),
-        Batch(producer_id=9, producer_epoch=0, base_sequence=INT32_MAX - 2, recs=(R1, R2, R3)),
-    )
+    for name, why, basis, *units in (
+        ("leader-epoch-of-minus-one", "A batch that a producer sends has no leader epoch yet; the checksum does not cover this field.", must("SEG-BAT-010"), Batch(leader_epoch=-1)),
+        ("leader-epoch-of-2147483647", "The leader epoch may be any 32-bit number; the checksum does not cover it.", must("SEG-BAT-010"), Batch(leader_epoch=INT32_MAX)),
+        ("four-batches", "Batches follow each other without padding; a reader continues at the byte after each batch.", must("SEG-LOG-001", "SEG-BAT-016"), *twelve),
+        ("every-byte-value", "Keys and values are bytes, not text: a reader must not change any byte value.", must("SEG-REC-006", "SEG-BAT-001"),
+         Batch(recs=(Rec(key=bytes(range(256)), value=bytes(range(255, -1, -1))),))),
+        ("value-holds-a-batch", "A value may contain whole batches; a reader that searches for batch headers delivers records that no producer sent.",
+         must("SEG-LOG-001", "SEG-BAT-016"), Batch(recs=(Rec(value=nested + nested),))),
+        ("time-deltas-descend", "Timestamps of a batch need not be in order, so deltas may be negative.", must("SEG-BAT-012"),
+         Batch(recs=(Rec(time=0), Rec(time=-1), Rec(time=-64), Rec(time=-65), Rec(time=-900)), max_timestamp=1000)),
+        ("same-key-often", "Records with equal content are separate records; a reader must not merge them.", must("SEG-BAT-008", "SEG-REC-012"), Batch(recs=(Rec(), Rec(), Rec()))),
+        ("producer-fields", "An idempotent producer sets producer id, epoch and sequence; the sequence grows with the offset.",
+         must("SEG-BAT-001", "SEG-BAT-017", "SEG-REC-015"), Batch(base=40, producer_id=9, producer_epoch=2, base_sequence=7, recs=(R1, R2, R3))),
+        ("sequence-wraps", "After sequence 2147483647 comes 0; a reader that computes a negative number takes the next batch for out of order.",
+         must("SEG-BAT-017", "SEG-REC-015"), Batch(producer_id=9, producer_epoch=0, base_sequence=INT32_MAX - 1, recs=(R1, R2, R3))),
+        ("sequence-ends-at-the-greatest", "The last sequence may be 2147483647 exactly.", must("SEG-BAT-017"), Batch(producer_id=9, producer_epoch=0, base_sequence=INT32_MAX - 2, recs=(R1, R2, R3))),
+    ):  # fmt: skip
+        family.valid(name, why, basis, *units)
     return family
 
 
@@ -149,30 +94,19 @@ def null_and_empty() -> Family:
                 Batch(recs=(Rec(key=key, value=value),)),
             )
     every = tuple(Rec(key=key, value=value) for key in contents.values() for value in contents.values())
-    family.valid(
-        "all-in-one-batch",
-        "All nine combinations in one batch: a reader that reuses a buffer must not return bytes of an earlier record.",
-        basis,
-        Batch(base=3, recs=every),
+    why = (
+        "All nine combinations in one batch: a reader that reuses a buffer must not return bytes of an earlier record."
     )
+    family.valid("all-in-one-batch", why, basis, Batch(base=3, recs=every))
     for number in (-2, -7, -64, -65, -(2**31)):
         for part in ("key", "value"):
             rec = Rec(key=None, value=b"v") if part == "key" else Rec(key=b"k", value=None)
             body = b"\0\0\0" + (varint(number) + sized(b"v") if part == "key" else sized(b"k") + varint(number)) + b"\0"
             unusual = Rec(key=rec.key, value=rec.value, raw=sized(body))
-            family.valid(
-                f"{part}-length-of-{number}",
-                "Brokers read any negative length as null; a reader that accepts only -1 refuses data that brokers "
-                "serve.",
-                may("SEG-REC-007"),
-                Batch(recs=(unusual,)),
-            )
-    family.valid(
-        "smallest-record",
-        "Null key, empty value, no headers: the smallest possible record, of seven bytes.",
-        must("SEG-REC-007", "SEG-REC-001"),
-        Batch(recs=(Rec(key=None, value=b""),)),
-    )
+            why = "Brokers read any negative length as null; a reader that accepts only -1 refuses data that brokers serve."
+            family.valid(f"{part}-length-of-{number}", why, may("SEG-REC-007"), Batch(recs=(unusual,)))
+    why = "Null key, empty value, no headers: the smallest possible record, of seven bytes."
+    family.valid("smallest-record", why, must("SEG-REC-007", "SEG-REC-001"), Batch(recs=(Rec(key=None, value=b""),)))
     return family
 
 
@@ -222,12 +156,8 @@ def headers() -> Family:
         family.valid(name, why, basis, Batch(recs=(Rec(headers=pairs), Rec())))
     for count in (63, 64, 200):
         pairs = tuple((b"h%d" % at, b"%d" % at) for at in range(count))
-        family.valid(
-            f"headers-{count}",
-            "The count of headers is a varint; from 64 on it takes two bytes.",
-            basis,
-            Batch(recs=(Rec(headers=pairs),)),
-        )
+        why = "The count of headers is a varint; from 64 on it takes two bytes."
+        family.valid(f"headers-{count}", why, basis, Batch(recs=(Rec(headers=pairs),)))
     family.valid(
         "on-some-records-only",
         "Headers belong to one record; a reader must not return them with the next one.",
@@ -333,25 +263,14 @@ def header_keys() -> Family:
             answers[0]["records"][0]["headers"][0][0] = found.hex()
             size = len(batch.encoded() + after.encoded())
             allowed.append({"branch": branch, "batches": answers, "consumed": size, "tail": None})
-        family.either(
-            name,
-            f"{why} The record is whole and has to be delivered, with the key as bytes or as the nearest text.",
-            basis,
-            batch.encoded() + after.encoded(),
-            allowed,
-        )
-    family.valid(
-        "kept-as-bytes",
-        "A reader that returns header keys as bytes returns the bytes of the log unchanged.",
-        should("SEG-REC-011", needs=("magic:2", "bytesKeys"), flags=("HEADER_KEY_BYTES",)),
-        Batch(recs=(Rec(headers=tuple((key, b"1") for key, _ in rows.values())),)),
-    )
-    family.valid(
-        "zero-byte",
-        "A zero byte is valid UTF-8 and does not end the key.",
-        must("SEG-REC-010"),
-        Batch(recs=(Rec(headers=((b"a\x00b", b"1"), (b"ok", b"2"))),)),
-    )
+        reason = f"{why} The record is whole and has to be delivered, with the key as bytes or as the nearest text."
+        family.either(name, reason, basis, batch.encoded() + after.encoded(), allowed)
+    for name, why, terms, unit in (
+        ("kept-as-bytes", "A reader that returns header keys as bytes returns the bytes of the log unchanged.",
+         should("SEG-REC-011", needs=("magic:2", "bytesKeys"), flags=("HEADER_KEY_BYTES",)), Batch(recs=(Rec(headers=tuple((key, b"1") for key, _ in rows.values())),))),
+        ("zero-byte", "A zero byte is valid UTF-8 and does not end the key.", must("SEG-REC-010"), Batch(recs=(Rec(headers=((b"a\x00b", b"1"), (b"ok", b"2"))),))),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     return family
 
 
@@ -396,24 +315,13 @@ def large_numbers() -> Family:
             must("SEG-BAT-001", flags=("DOUBLE",)),
             Batch(producer_id=number, producer_epoch=1, base_sequence=0),
         )
-    family.valid(
-        "timestamp-2-53-plus-1",
-        "A timestamp is a 64-bit number; a floating-point number would round it.",
-        must("SEG-BAT-012", flags=("DOUBLE",)),
-        Batch(base_timestamp=2**53 + 1, recs=(Rec(), Rec(time=1))),
-    )
-    family.valid(
-        "delta-2-53-plus-1",
-        "A timestamp delta above 2^53 takes eight bytes of a varint.",
-        must("SEG-BAT-012", "SEG-REC-004", flags=("DOUBLE",)),
-        Batch(recs=(Rec(), Rec(time=2**53 + 1))),
-    )
-    family.valid(
-        "producer-epoch-32767",
-        "The greatest producer epoch.",
-        must("SEG-BAT-001"),
-        Batch(producer_id=1, producer_epoch=32767, base_sequence=0),
-    )
+    for name, why, basis, unit in (
+        ("timestamp-2-53-plus-1", "A timestamp is a 64-bit number; a floating-point number would round it.", must("SEG-BAT-012", flags=("DOUBLE",)),
+         Batch(base_timestamp=2**53 + 1, recs=(Rec(), Rec(time=1)))),
+        ("delta-2-53-plus-1", "A timestamp delta above 2^53 takes eight bytes of a varint.", must("SEG-BAT-012", "SEG-REC-004", flags=("DOUBLE",)), Batch(recs=(Rec(), Rec(time=2**53 + 1)))),
+        ("producer-epoch-32767", "The greatest producer epoch.", must("SEG-BAT-001"), Batch(producer_id=1, producer_epoch=32767, base_sequence=0)),
+    ):  # fmt: skip
+        family.valid(name, why, basis, unit)
     return family
 
 
@@ -462,36 +370,15 @@ def offset_deltas() -> Family:
             basis,
             Batch(base=100, last_delta=last, recs=recs, base_sequence=0, producer_id=5, producer_epoch=0),
         )
-    family.valid(
-        "cleaned-by-a-broker",
-        "The cleaner left one of four records in this batch.",
-        must("SEG-REC-012", "SEG-BAT-016", flags=("COUNTED_OFFSETS",), source="vector V-23", smoke=True),
-        Batch(
-            base=100,
-            leader_epoch=4,
-            last_delta=3,
-            base_timestamp=1500,
-            producer_id=9,
-            producer_epoch=0,
-            base_sequence=0,
-            recs=(Rec(key=b"c", value=b"3", delta=2),),
-        ),
-    )
-    family.valid(
-        "gap-between-batches",
-        "Offsets may be missing between two batches: because of markers, compaction, or a follower that started later.",
-        must("SEG-BAT-016", "SEG-LOG-001"),
-        Batch(base=3),
-        Batch(base=500),
-        Batch(base=2**40),
-    )
-    family.valid(
-        "base-offset-above-2-31",
-        "Base offset plus offset delta needs 64 bits.",
-        OFFSETS,
-        Batch(base=2**31 - 1, recs=(R1, R2, R3)),
-        Batch(base=2**32 - 2, recs=(R1, R2, R3)),
-    )
+    for name, why, terms, *units in (
+        ("cleaned-by-a-broker", "The cleaner left one of four records in this batch.",
+         must("SEG-REC-012", "SEG-BAT-016", flags=("COUNTED_OFFSETS",), source="vector V-23", smoke=True),
+         Batch(base=100, leader_epoch=4, last_delta=3, base_timestamp=1500, producer_id=9, producer_epoch=0, base_sequence=0, recs=(Rec(key=b"c", value=b"3", delta=2),))),
+        ("gap-between-batches", "Offsets may be missing between two batches: because of markers, compaction, or a follower that started later.",
+         must("SEG-BAT-016", "SEG-LOG-001"), Batch(base=3), Batch(base=500), Batch(base=2**40)),
+        ("base-offset-above-2-31", "Base offset plus offset delta needs 64 bits.", OFFSETS, Batch(base=2**31 - 1, recs=(R1, R2, R3)), Batch(base=2**32 - 2, recs=(R1, R2, R3))),
+    ):  # fmt: skip
+        family.valid(name, why, terms, *units)
     return family
 
 
@@ -512,59 +399,31 @@ def timestamps() -> Family:
     )
     basis = must("SEG-BAT-012")
     wide = must("SEG-BAT-012", "SEG-REC-004", flags=("DELTA_32",))
-    family.valid("none", "Base timestamp -1 and delta 0: the record has no timestamp.", basis, Batch(base_timestamp=-1))
-    family.valid(
-        "some-without",
-        "Some records have no timestamp: base timestamp plus delta is -1.",
-        basis,
-        Batch(base_timestamp=1000, recs=(Rec(), Rec(time=-1001), Rec(time=3)), max_timestamp=1003),
-    )
-    family.valid("zero", "The first of January 1970 is a time like any other.", basis, Batch(base_timestamp=0))
-    family.valid(
-        "before-1970",
-        "A timestamp below -1 is not valid, but brokers keep it; a reader must not report it as damage.",
-        must("SEG-BAT-012"),
-        Batch(base_timestamp=-86_400_000, recs=(Rec(), Rec(time=10)), max_timestamp=-86_399_990),
-    )
+    for name, why, terms, unit in (
+        ("none", "Base timestamp -1 and delta 0: the record has no timestamp.", basis, Batch(base_timestamp=-1)),
+        ("some-without", "Some records have no timestamp: base timestamp plus delta is -1.", basis, Batch(base_timestamp=1000, recs=(Rec(), Rec(time=-1001), Rec(time=3)), max_timestamp=1003)),
+        ("zero", "The first of January 1970 is a time like any other.", basis, Batch(base_timestamp=0)),
+        ("before-1970", "A timestamp below -1 is not valid, but brokers keep it; a reader must not report it as damage.", must("SEG-BAT-012"),
+         Batch(base_timestamp=-86_400_000, recs=(Rec(), Rec(time=10)), max_timestamp=-86_399_990)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     for name, delta in (("2-31-minus-1", INT32_MAX), ("2-31", 2**31), ("2-32", 2**32), ("2-40", 2**40)):
-        family.valid(
-            f"delta-{name}",
-            "Records of one batch may be weeks or years apart.",
-            wide,
-            Batch(recs=(Rec(), Rec(time=delta))),
-        )
-        family.valid(
-            f"delta-minus-{name}",
-            "Timestamp deltas may be negative, and as large.",
-            wide,
-            Batch(base_timestamp=1_700_000_000_000, recs=(Rec(), Rec(time=-delta)), max_timestamp=1_700_000_000_000),
-        )
-    family.valid("greatest", "The greatest possible timestamp.", must("SEG-BAT-012"), Batch(base_timestamp=INT64_MAX))
-    family.valid(
-        "delta-of-64-bits",
-        "The longest possible varint of a timestamp delta: ten bytes.",
-        must("SEG-BAT-012", "SEG-REC-004", flags=("DELTA_32",)),
-        Batch(base_timestamp=0, recs=(Rec(), Rec(time=INT64_MAX), Rec(time=-(2**63))), max_timestamp=INT64_MAX),
-    )
-    family.valid(
-        "sum-wraps",
-        "Base timestamp plus delta overflows 64 bits and wraps around as in Java; wider numbers give another "
-        "timestamp.",
-        should("SEG-BAT-012"),
-        Batch(base_timestamp=INT64_MAX, recs=(Rec(time=1),), max_timestamp=INT64_MAX),
-    )
-    family.valid(
-        "wrong-maximum",
-        "The maximum timestamp in the header is not that of any record; each record keeps its own timestamp.",
-        must("SEG-BAT-012"),
-        Batch(recs=(Rec(), Rec(time=7)), max_timestamp=999_999),
-    )
-    family.valid(
-        "base-is-no-record",
-        "The base timestamp need not be that of the first record.",
-        basis,
-        Batch(base_timestamp=5000, recs=(Rec(time=-4000), Rec(time=-3000))),
-    )
+        for case, why, unit in (
+            (f"delta-{name}", "Records of one batch may be weeks or years apart.", Batch(recs=(Rec(), Rec(time=delta)))),
+            (f"delta-minus-{name}", "Timestamp deltas may be negative, and as large.", Batch(base_timestamp=1_700_000_000_000, recs=(Rec(), Rec(time=-delta)), max_timestamp=1_700_000_000_000)),
+        ):  # fmt: skip
+            family.valid(case, why, wide, unit)
+    for name, why, terms, unit in (
+        ("greatest", "The greatest possible timestamp.", must("SEG-BAT-012"), Batch(base_timestamp=INT64_MAX)),
+        ("delta-of-64-bits", "The longest possible varint of a timestamp delta: ten bytes.", must("SEG-BAT-012", "SEG-REC-004", flags=("DELTA_32",)),
+         Batch(base_timestamp=0, recs=(Rec(), Rec(time=INT64_MAX), Rec(time=-(2**63))), max_timestamp=INT64_MAX)),
+        ("sum-wraps", "Base timestamp plus delta overflows 64 bits and wraps around as in Java; wider numbers give another timestamp.", should("SEG-BAT-012"),
+         Batch(base_timestamp=INT64_MAX, recs=(Rec(time=1),), max_timestamp=INT64_MAX)),
+        ("wrong-maximum", "The maximum timestamp in the header is not that of any record; each record keeps its own timestamp.", must("SEG-BAT-012"),
+         Batch(recs=(Rec(), Rec(time=7)), max_timestamp=999_999)),
+        ("base-is-no-record", "The base timestamp need not be that of the first record.", basis, Batch(base_timestamp=5000, recs=(Rec(time=-4000), Rec(time=-3000)))),
+    ):  # fmt: skip
+        family.valid(name, why, terms, unit)
     return family
 
 
@@ -584,51 +443,22 @@ def log_append_time() -> Family:
         },
     )
     basis = must("SEG-BAT-011", flags=("STAMPED",))
-    family.valid(
-        "stamped-by-a-broker",
-        "LogAppendTime: all three records have the maximum timestamp of the batch, 7777.",
-        must("SEG-BAT-011", flags=("STAMPED",), source="vector V-07", smoke=True),
-        Batch(base=10, leader_epoch=-1, recs=(R1, R2, R3), attributes=LOG_APPEND_TIME, max_timestamp=7777),
-    )
-    family.valid(
-        "before-the-producer",
-        "The broker's clock is behind the producer's: the append time is earlier than the producer's time of any "
-        "record.",
-        basis,
-        Batch(base_timestamp=9000, recs=(Rec(), Rec(time=500)), attributes=LOG_APPEND_TIME, max_timestamp=8000),
-    )
-    family.valid(
-        "no-producer-time",
-        "The producer set no timestamp; the broker did.",
-        basis,
-        Batch(base_timestamp=-1, attributes=LOG_APPEND_TIME, max_timestamp=1_700_000_000_000),
-    )
-    family.valid(
-        "stamp-of-minus-one",
-        "The append time is -1: no record has a timestamp.",
-        should("SEG-BAT-011", flags=("STAMPED",)),
-        Batch(recs=(Rec(), Rec(time=5)), attributes=LOG_APPEND_TIME, max_timestamp=-1),
-    )
-    family.valid(
-        "wild-deltas",
-        "With LogAppendTime, readers ignore the timestamp deltas, whatever their sizes.",
-        basis,
-        Batch(recs=(Rec(time=2**40), Rec(time=-(2**40)), Rec(time=-1)), attributes=LOG_APPEND_TIME, max_timestamp=123),
-    )
-    family.valid(
-        "both-kinds-in-a-log",
-        "The topic's message.timestamp.type was changed: each batch has its own timestamp type.",
-        basis,
-        Batch(base=0, recs=(R1, R2)),
-        Batch(base=2, recs=(R1, R2), attributes=LOG_APPEND_TIME, max_timestamp=50),
-        Batch(base=4, recs=(R1, R2)),
-    )
-    family.valid(
-        "stamp-above-2-53",
-        "The append time has 64 bits.",
-        must("SEG-BAT-011", flags=("STAMPED",)),
-        Batch(attributes=LOG_APPEND_TIME, max_timestamp=2**53 + 1),
-    )
+    for name, why, terms, *units in (
+        ("stamped-by-a-broker", "LogAppendTime: all three records have the maximum timestamp of the batch, 7777.",
+         must("SEG-BAT-011", flags=("STAMPED",), source="vector V-07", smoke=True),
+         Batch(base=10, leader_epoch=-1, recs=(R1, R2, R3), attributes=LOG_APPEND_TIME, max_timestamp=7777)),
+        ("before-the-producer", "The broker's clock is behind the producer's: the append time is earlier than the producer's time of any record.", basis,
+         Batch(base_timestamp=9000, recs=(Rec(), Rec(time=500)), attributes=LOG_APPEND_TIME, max_timestamp=8000)),
+        ("no-producer-time", "The producer set no timestamp; the broker did.", basis, Batch(base_timestamp=-1, attributes=LOG_APPEND_TIME, max_timestamp=1_700_000_000_000)),
+        ("stamp-of-minus-one", "The append time is -1: no record has a timestamp.", should("SEG-BAT-011", flags=("STAMPED",)),
+         Batch(recs=(Rec(), Rec(time=5)), attributes=LOG_APPEND_TIME, max_timestamp=-1)),
+        ("wild-deltas", "With LogAppendTime, readers ignore the timestamp deltas, whatever their sizes.", basis,
+         Batch(recs=(Rec(time=2**40), Rec(time=-(2**40)), Rec(time=-1)), attributes=LOG_APPEND_TIME, max_timestamp=123)),
+        ("both-kinds-in-a-log", "The topic's message.timestamp.type was changed: each batch has its own timestamp type.", basis, Batch(base=0, recs=(R1, R2)),
+         Batch(base=2, recs=(R1, R2), attributes=LOG_APPEND_TIME, max_timestamp=50), Batch(base=4, recs=(R1, R2))),
+        ("stamp-above-2-53", "The append time has 64 bits.", must("SEG-BAT-011", flags=("STAMPED",)), Batch(attributes=LOG_APPEND_TIME, max_timestamp=2**53 + 1)),
+    ):  # fmt: skip
+        family.valid(name, why, terms, *units)
     return family
 
 

@@ -102,13 +102,8 @@ def _sequences(to: States) -> None:
             f"sequence-{first}", "The sequence is too high: records before it are missing.", rule, log, sent(first)
         )
     for first, count in ((4, 2), (0, 1), (3, 1), (1, 2)):
-        to.refuses(
-            f"sequence-{first}-of-{count}",
-            "The sequence was used before, by another batch.",
-            rule,
-            log,
-            sent(first, count),
-        )
+        reason = "The sequence was used before, by another batch."
+        to.refuses(f"sequence-{first}-of-{count}", reason, rule, log, sent(first, count))
     wrapped = [batch(0, LAST - 1, 2)]
     to.takes("wrap-to-0", "After the greatest sequence comes 0.", rule, wrapped, sent(0))
     to.refuses("wrap-to-1", "After the greatest sequence comes 0, not 1.", rule, wrapped, sent(1))
@@ -116,62 +111,27 @@ def _sequences(to: States) -> None:
     to.takes(
         "wrapped-inside", "The last batch contains the greatest sequence and continues at 0.", rule, inside, sent(2)
     )
-    to.refuses(
-        "wrapped-inside-gap",
-        "The last batch continues at 0 after the greatest sequence; one sequence is missing after it.",
-        rule,
-        inside,
-        sent(3),
-    )
+    reason = "The last batch continues at 0 after the greatest sequence; one sequence is missing after it."
+    to.refuses("wrapped-inside-gap", reason, rule, inside, sent(3))
     to.takes("new-epoch", "A new epoch begins at 0.", rule, log, sent(0, epoch=3))
     to.refuses("new-epoch-5", "A new epoch begins at 0, and not where the old one ended.", rule, log, sent(5, epoch=3))
     newer = [*log, batch(5, 0, 1, epoch=3)]
-    to.takes(
-        "in-the-new-epoch",
-        "The sequence follows the last one of the newest producer epoch.",
-        rule,
-        newer,
-        sent(1, epoch=3),
-    )
-    to.refuses(
-        "in-the-new-epoch-5",
-        "The sequence follows the last one of an older producer epoch: the leader refuses it.",
-        rule,
-        newer,
-        sent(5, epoch=3),
-    )
+    reason = "The sequence follows the last one of the newest producer epoch."
+    to.takes("in-the-new-epoch", reason, rule, newer, sent(1, epoch=3))
+    reason = "The sequence follows the last one of an older producer epoch: the leader refuses it."
+    to.refuses("in-the-new-epoch-5", reason, rule, newer, sent(5, epoch=3))
     to.takes("unknown-producer", "An unknown producer may begin with any sequence.", rule, log, sent(77, producer=8))
     to.takes("empty-log", "In an empty log, a producer may begin with any sequence.", rule, [], sent(LAST))
     ended = [opened(0), marker("COMMIT", 1)]
-    to.takes(
-        "behind-a-marker",
-        "After an end marker, the sequence is the one after the last batch: a marker has no sequence.",
-        rule,
-        ended,
-        opened(0, sequence=1),
-    )
-    to.refuses(
-        "behind-a-marker-2",
-        "An end marker takes no sequence: the leader refuses a batch that skips one.",
-        rule,
-        ended,
-        opened(0, sequence=2),
-    )
+    reason = "After an end marker, the sequence is the one after the last batch: a marker has no sequence."
+    to.takes("behind-a-marker", reason, rule, ended, opened(0, sequence=1))
+    reason = "An end marker takes no sequence: the leader refuses a batch that skips one."
+    to.refuses("behind-a-marker-2", reason, rule, ended, opened(0, sequence=2))
     bumped = [opened(0), marker("COMMIT", 1, producer_epoch=3)]
-    to.takes(
-        "behind-a-newer-marker",
-        "An end marker began a new producer epoch, in which sequences begin at 0.",
-        rule,
-        bumped,
-        opened(0, epoch=3),
-    )
-    to.refuses(
-        "behind-a-newer-marker-1",
-        "An end marker began a new producer epoch: the leader refuses a sequence above 0.",
-        rule,
-        bumped,
-        opened(0, sequence=1, epoch=3),
-    )
+    reason = "An end marker began a new producer epoch, in which sequences begin at 0."
+    to.takes("behind-a-newer-marker", reason, rule, bumped, opened(0, epoch=3))
+    reason = "An end marker began a new producer epoch: the leader refuses a sequence above 0."
+    to.refuses("behind-a-newer-marker-1", reason, rule, bumped, opened(0, sequence=1, epoch=3))
     for kind in ("ABORT", "COMMIT"):
         why = "The producer is known by an end marker alone: it begins at 0."
         to.takes(f"behind-an-{kind.lower()}-alone", why, rule, [marker(kind, 0)], sent(0))
@@ -180,79 +140,34 @@ def _sequences(to: States) -> None:
     to.takes("no-producer", "A batch without a producer id has no sequence.", rule, log, Batch(recs=(Rec(),)))
     free = {"origin": "coordinator"}
     to.takes("of-a-coordinator", "A coordinator always writes sequence 0.", rule, log, sent(0), **free)
-    to.takes(
-        "replicated",
-        "A follower does not check sequences: its leader did.",
-        rule,
-        log,
-        batch(5, 99),
-        policy="replicate",
-    )
+    reason = "A follower does not check sequences: its leader did."
+    to.takes("replicated", reason, rule, log, batch(5, 99), policy="replicate")
 
 
 def _duplicates(to: States) -> None:
     log = [batch(at, at) for at in range(7)]
     for first, last in ((6, 6), (4, 4), (2, 2)):
-        to.repeats(
-            f"again-{first}",
-            "The batch repeats one of the last five of its producer: a leader does not append it again.",
-            log,
-            sent(first),
-            last,
-        )
-    to.refuses(
-        "again-1",
-        "The batch repeats the sixth from the end, which a leader does not remember.",
-        "SEG-APP-007",
-        log,
-        sent(1),
-    )
+        why = "The batch repeats one of the last five of its producer: a leader does not append it again."
+        to.repeats(f"again-{first}", why, log, sent(first), last)
+    why = "The batch repeats the sixth from the end, which a leader does not remember."
+    to.refuses("again-1", why, "SEG-APP-007", log, sent(1))
     long = [batch(0, 0, 3), batch(3, 3, 4)]
-    to.repeats(
-        "again-long",
-        "The batch has the first and last sequence of an earlier one: it is a duplicate.",
-        long,
-        sent(3, 4),
-        6,
-    )
+    why = "The batch has the first and last sequence of an earlier one: it is a duplicate."
+    to.repeats("again-long", why, long, sent(3, 4), 6)
     to.repeats("again-first", "The batch repeats the last but one: it is a duplicate.", long, sent(0, 3), 2)
-    to.refuses(
-        "again-shorter",
-        "The batch has the first sequence of an earlier one, but ends before it: it is no duplicate.",
-        "SEG-APP-007",
-        long,
-        sent(3, 3),
-    )
-    to.refuses(
-        "again-longer",
-        "The batch has the first sequence of an earlier one, but ends after it: it is no duplicate.",
-        "SEG-APP-007",
-        long,
-        sent(3, 5),
-    )
-    to.refuses(
-        "again-older-epoch",
-        "The batch repeats one of an older producer epoch: the leader refuses it.",
-        "SEG-APP-009",
-        [*long, batch(7, 0, epoch=3)],
-        sent(3, 4),
-    )
+    for name, why, rule, old, count in (
+        ("again-shorter", "The batch has the first sequence of an earlier one, but ends before it: it is no duplicate.", "SEG-APP-007", long, 3),
+        ("again-longer", "The batch has the first sequence of an earlier one, but ends after it: it is no duplicate.", "SEG-APP-007", long, 5),
+        ("again-older-epoch", "The batch repeats one of an older producer epoch: the leader refuses it.", "SEG-APP-009", [*long, batch(7, 0, epoch=3)], 4),
+    ):  # fmt: skip
+        to.refuses(name, why, rule, old, sent(3, count))
     wrapped = [batch(0, LAST - 1, 4)]
-    to.repeats(
-        "again-wrapped",
-        "The batch repeats one that contains the greatest sequence and continues at 0.",
-        wrapped,
-        sent(LAST - 1, 4),
-        3,
-    )
     apart = [batch(0, 0), batch(1, 0, producer=8), batch(2, 1)]
-    to.repeats(
-        "again-of-another",
-        "The batch repeats one of its own producer; batches of other producers do not matter.",
-        apart,
-        sent(0, producer=8),
-        1,
-    )
+    for name, why, old, new, last in (
+        ("again-wrapped", "The batch repeats one that contains the greatest sequence and continues at 0.", wrapped, sent(LAST - 1, 4), 3),
+        ("again-of-another", "The batch repeats one of its own producer; batches of other producers do not matter.", apart, sent(0, producer=8), 1),
+    ):  # fmt: skip
+        to.repeats(name, why, old, new, last)
 
 
 def _transactions(to: States) -> None:
@@ -260,30 +175,15 @@ def _transactions(to: States) -> None:
     log = [opened(0)]
     coordinator = {"origin": "coordinator"}
     to.takes("goes-on", "The batch continues the open transaction.", part, log, opened(0, sequence=1))
-    to.refuses(
-        "not-part-of-it",
-        "While a transaction is open, all batches of its producer have to be part of it.",
-        part,
-        log,
-        sent(1),
-    )
-    to.takes(
-        "not-part-of-it-ended",
-        "After the end of a transaction, its producer may append without one.",
-        part,
-        [*log, marker("ABORT", 1)],
-        sent(1),
-    )
-    to.takes(
-        "other-producer", "Another producer may append outside of the open transaction.", part, log, sent(0, producer=8)
-    )
-    to.refuses(
-        "older-epoch",
-        "The batch has an older producer epoch: a newer instance has replaced the producer.",
-        epoch,
-        [batch(0, 0, epoch=3)],
-        sent(1),
-    )
+    reason = "While a transaction is open, all batches of its producer have to be part of it."
+    to.refuses("not-part-of-it", reason, part, log, sent(1))
+    for case, reason, old, new in (
+        ("not-part-of-it-ended", "After the end of a transaction, its producer may append without one.", [*log, marker("ABORT", 1)], sent(1)),
+        ("other-producer", "Another producer may append outside of the open transaction.", log, sent(0, producer=8)),
+    ):  # fmt: skip
+        to.takes(case, reason, part, old, new)
+    reason = "The batch has an older producer epoch: a newer instance has replaced the producer."
+    to.refuses("older-epoch", reason, epoch, [batch(0, 0, epoch=3)], sent(1))
     to.refuses("older-epoch-by-a-marker", "The batch has an older producer epoch than the last end marker.", epoch, [opened(0), marker("ABORT", 1, producer_epoch=3)], opened(0, sequence=1))  # fmt: skip
     to.takes(
         "commit", "A committed transaction is not listed as aborted.", LISTED, log, marker("COMMIT", 0), **coordinator
@@ -313,14 +213,8 @@ def _transactions(to: States) -> None:
     to.takes("emptied-marker", "A control batch without a record ends nothing.", "SEG-CTL-007", log, hollow, policy="replicate")  # fmt: skip
     seen = [opened(0), marker("COMMIT", 1, epoch=7)]
     to.refuses("older-coordinator", "The end marker has an older coordinator epoch: another coordinator has replaced the writer.", coordinators, seen, marker("ABORT", 0, epoch=6), **coordinator)  # fmt: skip
-    to.takes(
-        "same-coordinator",
-        "The end marker has the same coordinator epoch as the one before.",
-        coordinators,
-        seen,
-        marker("ABORT", 0, epoch=7),
-        **coordinator,
-    )
+    reason = "The end marker has the same coordinator epoch as the one before."
+    to.takes("same-coordinator", reason, coordinators, seen, marker("ABORT", 0, epoch=7), **coordinator)
     why = "The end marker has an older producer epoch than the last batch or end marker."
     for kind in ("ABORT", "COMMIT"):
         for newest in (3, 2**15 - 1):
@@ -391,102 +285,29 @@ def _epochs(family: Family) -> None:
         return [Batch(base=base + at, leader_epoch=epoch) for at, epoch in enumerate(epochs)]
 
     known = ((0, 0), (5, 10), (7, 20))
-    assigns("none", "The first batch of a log adds its leader epoch.", (), of(0), ((0, 30),))
-    assigns("same", "A batch of the latest known leader epoch adds nothing.", known, of(7), known)
-    assigns("next", "A batch of a later leader epoch adds that epoch.", known, of(8), (*known, (8, 30)))
-    assigns(
-        "several",
-        "Several batches of a leader epoch add it once, at the first of them.",
-        known,
-        of(7, 8, 8, 11),
-        (*known, (8, 31), (11, 33)),
-    )
-    assigns(
-        "between",
-        "A batch of an epoch between known ones removes the later epochs.",
-        known,
-        of(6),
-        ((0, 0), (5, 10), (6, 30)),
-    )
-    assigns(
-        "known-before",
-        "A batch of an earlier known epoch removes the later epochs and moves that one to its offset.",
-        known,
-        of(5),
-        ((0, 0), (5, 30)),
-    )
-    assigns(
-        "below-all",
-        "A batch of the first known epoch removes all and adds that one at its offset.",
-        known,
-        of(0),
-        ((0, 30),),
-    )
-    assigns(
-        "later-at-the-start",
-        "A batch removes known epochs that begin at its offset.",
-        known,
-        of(8, base=20),
-        ((0, 0), (5, 10), (8, 20)),
-    )
-    assigns(
-        "later-before-the-start",
-        "A batch removes known epochs that begin above its offset.",
-        known,
-        of(8, base=15),
-        ((0, 0), (5, 10), (8, 15)),
-    )
-    assigns(
-        "later-before-all",
-        "All known epochs begin above the offset of the batch: it removes them.",
-        ((3, 10), (4, 20)),
-        of(8, base=5),
-        ((8, 5),),
-    )
-    assigns(
-        "same-but-earlier",
-        "The batch has a known epoch, but a smaller offset than the known start: the epoch then begins there.",
-        known,
-        of(7, base=15),
-        ((0, 0), (5, 10), (7, 15)),
-    )
-    assigns(
-        "back-and-forth",
-        "The leader epoch of the second batch is smaller than that of the first.",
-        (),
-        of(4, 3, 4),
-        ((3, 31), (4, 32)),
-    )
-    assigns(
-        "minus-1",
-        "A batch without a leader epoch (-1) changes nothing; Kafka 4.4 refuses it.",
-        known,
-        of(-1),
-        known,
-        is_refusable=True,
-    )
-    assigns(
-        "minus-1-alone",
-        "A batch without a leader epoch (-1), in a log without epochs, adds none.",
-        (),
-        of(-1),
-        (),
-        is_refusable=True,
-    )
+    for name, why, given, units, found in (
+        ("none", "The first batch of a log adds its leader epoch.", (), of(0), ((0, 30),)),
+        ("same", "A batch of the latest known leader epoch adds nothing.", known, of(7), known),
+        ("next", "A batch of a later leader epoch adds that epoch.", known, of(8), (*known, (8, 30))),
+        ("several", "Several batches of a leader epoch add it once, at the first of them.", known, of(7, 8, 8, 11), (*known, (8, 31), (11, 33))),
+        ("between", "A batch of an epoch between known ones removes the later epochs.", known, of(6), ((0, 0), (5, 10), (6, 30))),
+        ("known-before", "A batch of an earlier known epoch removes the later epochs and moves that one to its offset.", known, of(5), ((0, 0), (5, 30))),
+        ("below-all", "A batch of the first known epoch removes all and adds that one at its offset.", known, of(0), ((0, 30),)),
+        ("later-at-the-start", "A batch removes known epochs that begin at its offset.", known, of(8, base=20), ((0, 0), (5, 10), (8, 20))),
+        ("later-before-the-start", "A batch removes known epochs that begin above its offset.", known, of(8, base=15), ((0, 0), (5, 10), (8, 15))),
+        ("later-before-all", "All known epochs begin above the offset of the batch: it removes them.", ((3, 10), (4, 20)), of(8, base=5), ((8, 5),)),
+        ("same-but-earlier", "The batch has a known epoch, but a smaller offset than the known start: the epoch then begins there.", known, of(7, base=15), ((0, 0), (5, 10), (7, 15))),
+        ("back-and-forth", "The leader epoch of the second batch is smaller than that of the first.", (), of(4, 3, 4), ((3, 31), (4, 32))),
+    ):  # fmt: skip
+        assigns(name, why, given, units, found)
+    for name, why, given, found in (
+        ("minus-1", "A batch without a leader epoch (-1) changes nothing; Kafka 4.4 refuses it.", known, known),
+        ("minus-1-alone", "A batch without a leader epoch (-1), in a log without epochs, adds none.", (), ()),
+    ):  # fmt: skip
+        assigns(name, why, given, of(-1), found, is_refusable=True)
     old = [Msg(offset=30, timestamp=1000)]
-    assigns(
-        "old-message",
-        "Messages of magic 0 and 1 have no leader epoch: all known epochs are removed.",
-        known,
-        old,
-        (),
-        forgotten,
-    )
-    assigns(
-        "old-message-alone",
-        "A message without a leader epoch, in a log without epochs, adds none.",
-        (),
-        old,
-        (),
-        forgotten,
-    )
+    for name, why, given in (
+        ("old-message", "Messages of magic 0 and 1 have no leader epoch: all known epochs are removed.", known),
+        ("old-message-alone", "A message without a leader epoch, in a log without epochs, adds none.", ()),
+    ):  # fmt: skip
+        assigns(name, why, given, old, (), forgotten)

@@ -60,25 +60,10 @@ def reads(family: Family) -> None:
 
     batch = must("SEG-LKP-003", "SEG-LKP-002")
     for offset in (0, 1, 5, 14):
-        fetch(
-            f"read-from-{offset}",
-            "A fetch starts inside a batch: records below the fetch offset are dropped, later ones of the batch "
-            "are delivered.",
-            batch,
-            ROW,
-            offset,
-            range(offset, 15),
-            15,
-        )
-    fetch(
-        "read-at-the-end",
-        "A fetch at the log end offset returns no record and no error.",
-        must("SEG-LKP-005"),
-        ROW,
-        15,
-        (),
-        15,
-    )
+        why = "A fetch starts inside a batch: records below the fetch offset are dropped, later ones of the batch are delivered."
+        fetch(f"read-from-{offset}", why, batch, ROW, offset, range(offset, 15), 15)
+    why = "A fetch at the log end offset returns no record and no error."
+    fetch("read-at-the-end", why, must("SEG-LKP-005"), ROW, 15, (), 15)
     for offset in (16, 1000):
         family.add(
             f"read-beyond-{offset}",
@@ -100,66 +85,22 @@ def reads(family: Family) -> None:
     )
     sized = must("SEG-LKP-006")
     for limit, end in ((2 * SIZE, 6), (2 * SIZE + SIZE - 1, 6), (SIZE, 3), (3 * SIZE, 9)):
-        fetch(
-            f"read-{limit}-bytes",
-            "A fetch returns only whole entries within its size limit.",
-            sized,
-            ROW,
-            0,
-            range(end),
-            end,
-            maxBytes=limit,
-        )
-    fetch(
-        "read-1-byte",
-        "A fetch returns the first entry also if it is larger than the size limit.",
-        sized,
-        ROW,
-        4,
-        (4, 5),
-        6,
-        maxBytes=1,
-    )
+        why = "A fetch returns only whole entries within its size limit."
+        fetch(f"read-{limit}-bytes", why, sized, ROW, 0, range(end), end, maxBytes=limit)
+    why = "A fetch returns the first entry also if it is larger than the size limit."
+    fetch("read-1-byte", why, sized, ROW, 4, (4, 5), 6, maxBytes=1)
     two = {name_of(0): bytes_of(ROW), name_of(15): bytes_of(row(3, base=15))}
-    fetch(
-        "read-ends-with-the-segment",
-        "One fetch does not continue into the next segment.",
-        must("SEG-LKP-007"),
-        two,
-        9,
-        range(9, 15),
-        15,
-    )
-    fetch(
-        "read-next-segment",
-        "The next fetch begins in the next segment.",
-        must("SEG-LKP-007"),
-        two,
-        15,
-        range(15, 24),
-        24,
-    )
     holes = [replace(one, base=one.base * 10, last_delta=7) for one in ROW]
-    fetch(
-        "read-in-a-gap",
-        "The first record may be above the fetch offset; the next offset is the one after the last batch.",
-        must("SEG-LKP-002", "SEG-LKP-007"),
-        holes,
-        15,
-        [offset for one in holes[1:] for offset in range(one.base, one.base + 3)],
-        128,
-    )
-    fetch(
-        "read-empty-batch",
-        "An empty batch has no records, but the next offset is the one after it.",
-        must("SEG-BAT-018", "SEG-LKP-007"),
-        [empty(0, 9)],
-        0,
-        (),
-        10,
-    )
     control = [data(0, b"a"), marker("COMMIT", 1), data(2, b"b", sequence=1)]
-    fetch("read-control", "Control records are never delivered.", must("SEG-CTL-009"), control, 0, (0, 2), 3)
+    for name, why, basis, units, offset, offsets, end in (
+        ("read-ends-with-the-segment", "One fetch does not continue into the next segment.", must("SEG-LKP-007"), two, 9, range(9, 15), 15),
+        ("read-next-segment", "The next fetch begins in the next segment.", must("SEG-LKP-007"), two, 15, range(15, 24), 24),
+        ("read-in-a-gap", "The first record may be above the fetch offset; the next offset is the one after the last batch.", must("SEG-LKP-002", "SEG-LKP-007"), holes,
+         15, [offset for one in holes[1:] for offset in range(one.base, one.base + 3)], 128),
+        ("read-empty-batch", "An empty batch has no records, but the next offset is the one after it.", must("SEG-BAT-018", "SEG-LKP-007"), [empty(0, 9)], 0, (), 10),
+        ("read-control", "Control records are never delivered.", must("SEG-CTL-009"), control, 0, (0, 2), 3),
+    ):  # fmt: skip
+        fetch(name, why, basis, units, offset, offsets, end)
     _damaged_reads(family)
     _directory_reads(family)
     _committed_reads(family, fetch)
@@ -169,61 +110,13 @@ def _committed_reads(family: Family, fetch: Callable[..., None]) -> None:
     committed = {"isolation": "read_committed"}
     done = must("SEG-LKP-011")
     stable = must("SEG-LKP-012")
-    fetch(
-        "committed",
-        "A read_committed reader gets the records of a committed transaction.",
-        done,
-        [data(0, b"a"), marker("COMMIT", 1)],
-        0,
-        (0,),
-        2,
-        **committed,
-    )
-    fetch(
-        "aborted",
-        "A read_committed reader does not get the records of an aborted transaction.",
-        done,
-        [data(0, b"a"), marker("ABORT", 1), data(2, b"b", sequence=1), marker("COMMIT", 3)],
-        0,
-        (2,),
-        4,
-        **committed,
-    )
-    fetch(
-        "aborted-uncommitted-read",
-        "A read_uncommitted reader gets the records of an aborted transaction.",
-        must("SEG-CTL-009"),
-        [data(0, b"a"), marker("ABORT", 1)],
-        0,
-        (0,),
-        2,
-    )
-    fetch(
-        "open",
-        "A read_committed reader does not get the records of an open transaction yet.",
-        stable,
-        [data(0, b"a", transactional=False), data(1, b"b", sequence=1)],
-        0,
-        (0,),
-        1,
-        **committed,
-    )
-    fetch(
-        "open-hides-later",
-        "A read_committed reader gets nothing after the start of the first open transaction, not even finished "
-        "transactions.",
-        stable,
-        [
-            data(0, b"a", producer_id=1),
-            data(1, b"b", producer_id=2),
-            marker("COMMIT", 2, producer_id=2),
-            data(3, b"c", producer_id=3, transactional=False),
-        ],
-        0,
-        (),
-        0,
-        **committed,
-    )
+    for name, why, units, offsets, end in (
+        ("committed", "A read_committed reader gets the records of a committed transaction.", [data(0, b"a"), marker("COMMIT", 1)], (0,), 2),
+        ("aborted", "A read_committed reader does not get the records of an aborted transaction.", [data(0, b"a"), marker("ABORT", 1), data(2, b"b", sequence=1), marker("COMMIT", 3)], (2,), 4),
+    ):  # fmt: skip
+        fetch(name, why, done, units, 0, offsets, end, **committed)
+    why = "A read_uncommitted reader gets the records of an aborted transaction."
+    fetch("aborted-uncommitted-read", why, must("SEG-CTL-009"), [data(0, b"a"), marker("ABORT", 1)], 0, (0,), 2)
     two_open = [
         data(0, b"a", producer_id=1),
         data(1, b"b", producer_id=2),
@@ -232,37 +125,7 @@ def _committed_reads(family: Family, fetch: Callable[..., None]) -> None:
         marker("COMMIT", 4, producer_id=2),
     ]
     both_open = [Batch(base=0), data(1, b"a", producer_id=1), data(2, b"b", producer_id=2), Batch(base=3)]
-    fetch(
-        "two-open",
-        "Two transactions are open: read_committed ends where the first of them began.",
-        stable,
-        both_open,
-        0,
-        (0,),
-        1,
-        **committed,
-    )
     other_end = [*both_open[:3], marker("COMMIT", 3, producer_id=2), data(4, b"c", producer_id=2, sequence=1)]
-    fetch(
-        "first-still-open",
-        "The second transaction has ended, the first is still open: read_committed ends where the first began.",
-        stable,
-        other_end,
-        0,
-        (0,),
-        1,
-        **committed,
-    )
-    fetch(
-        "interleaved",
-        "Two transactions are interleaved: each ends with the marker of its own producer.",
-        done,
-        two_open,
-        0,
-        (1, 3),
-        5,
-        **committed,
-    )
     again = [
         data(0, b"a"),
         marker("ABORT", 1),
@@ -271,120 +134,48 @@ def _committed_reads(family: Family, fetch: Callable[..., None]) -> None:
         data(4, b"c", sequence=2),
         marker("ABORT", 5),
     ]
-    fetch(
-        "abort-commit-abort",
-        "One producer has three transactions: each marker ends one of them.",
-        done,
-        again,
-        0,
-        (2,),
-        6,
-        **committed,
-    )
-    fetch(
-        "from-inside",
-        "The fetch begins inside an aborted transaction.",
-        done,
-        [data(0, b"a"), data(1, b"b", sequence=1), marker("ABORT", 2), data(3, b"c", transactional=False, sequence=2)],
-        1,
-        (3,),
-        4,
-        **committed,
-    )
     plain = [
         data(0, b"a", producer_id=1),
         data(1, b"p", producer_id=5, transactional=False),
         Batch(base=2),
         marker("ABORT", 3, producer_id=1),
     ]
-    fetch(
-        "plain-between",
-        "Records without a transaction are between those of an aborted one, and are delivered.",
-        done,
-        plain,
-        0,
-        (1, 2),
-        4,
-        **committed,
-    )
     fenced = [
         data(0, b"a"),
         marker("ABORT", 1, producer_epoch=3),
         replace(data(2, b"b"), producer_epoch=4),
         marker("COMMIT", 3, producer_epoch=4),
     ]
-    fetch(
-        "fenced",
-        "The marker carries a higher epoch than the data that it ends.",
-        must("SEG-LKP-016"),
-        fenced,
-        0,
-        (2,),
-        4,
-        **committed,
-    )
-    fetch(
-        "marker-without-data",
-        "An end marker of a producer without records in this log.",
-        done,
-        [marker("ABORT", 0), data(1, b"b"), marker("COMMIT", 2)],
-        0,
-        (1,),
-        3,
-        **committed,
-    )
-    fetch(
-        "empty-control-batch",
-        "A control batch without a record ends nothing.",
-        must("SEG-CTL-007", "SEG-LKP-012"),
-        [
-            data(0, b"a"),
-            empty(1, 0, attributes=0x30, producer_id=9, producer_epoch=2),
-            data(2, b"b", sequence=1),
-            marker("COMMIT", 3),
-        ],
-        0,
-        (0, 2),
-        4,
-        **committed,
-    )
+    for name, why, basis, units, offset, offsets, end in (
+        ("open", "A read_committed reader does not get the records of an open transaction yet.", stable, [data(0, b"a", transactional=False), data(1, b"b", sequence=1)], 0, (0,), 1),
+        ("open-hides-later", "A read_committed reader gets nothing after the start of the first open transaction, not even finished transactions.", stable,
+         [data(0, b"a", producer_id=1), data(1, b"b", producer_id=2), marker("COMMIT", 2, producer_id=2), data(3, b"c", producer_id=3, transactional=False)], 0, (), 0),
+        ("two-open", "Two transactions are open: read_committed ends where the first of them began.", stable, both_open, 0, (0,), 1),
+        ("first-still-open", "The second transaction has ended, the first is still open: read_committed ends where the first began.", stable, other_end, 0, (0,), 1),
+        ("interleaved", "Two transactions are interleaved: each ends with the marker of its own producer.", done, two_open, 0, (1, 3), 5),
+        ("abort-commit-abort", "One producer has three transactions: each marker ends one of them.", done, again, 0, (2,), 6),
+        ("from-inside", "The fetch begins inside an aborted transaction.", done,
+         [data(0, b"a"), data(1, b"b", sequence=1), marker("ABORT", 2), data(3, b"c", transactional=False, sequence=2)], 1, (3,), 4),
+        ("plain-between", "Records without a transaction are between those of an aborted one, and are delivered.", done, plain, 0, (1, 2), 4),
+        ("fenced", "The marker carries a higher epoch than the data that it ends.", must("SEG-LKP-016"), fenced, 0, (2,), 4),
+        ("marker-without-data", "An end marker of a producer without records in this log.", done, [marker("ABORT", 0), data(1, b"b"), marker("COMMIT", 2)], 0, (1,), 3),
+        ("empty-control-batch", "A control batch without a record ends nothing.", must("SEG-CTL-007", "SEG-LKP-012"),
+         [data(0, b"a"), empty(1, 0, attributes=0x30, producer_id=9, producer_epoch=2), data(2, b"b", sequence=1), marker("COMMIT", 3)], 0, (0, 2), 4),
+    ):  # fmt: skip
+        fetch(name, why, basis, units, offset, offsets, end, **committed)
     stale = {name_of(0): bytes_of(again), name_of(0, ".txnindex"): b""}
-    _with_index(
-        family,
-        "txn-index-empty",
-        "The index of aborted transactions is empty, but the log contains an abort marker: the log counts.",
-        stale,
-        again,
-        (2,),
-    )
-    _with_index(
-        family,
-        "txn-index-right",
-        "The index of aborted transactions, as a broker wrote it.",
-        {**stale, name_of(0, ".txnindex"): aborted(9, 0, 1, 2) + aborted(9, 4, 5, 6)},
-        again,
-        (2,),
-    )
+    for name, why, files in (
+        ("txn-index-empty", "The index of aborted transactions is empty, but the log contains an abort marker: the log counts.", stale),
+        ("txn-index-right", "The index of aborted transactions, as a broker wrote it.", {**stale, name_of(0, ".txnindex"): aborted(9, 0, 1, 2) + aborted(9, 4, 5, 6)}),
+    ):  # fmt: skip
+        _with_index(family, name, why, files, again, (2,))
     out_of_order = {**stale, name_of(0, ".txnindex"): aborted(9, 4, 5, 6) + aborted(9, 0, 1, 2)}
-    _with_index(
-        family,
-        "txn-index-out-of-order",
-        "The entries in the index of aborted transactions are not in order.",
-        out_of_order,
-        again,
-        (2,),
-        rule="SEG-TXN-004",
-    )
     backwards = {**stale, name_of(0, ".txnindex"): aborted(9, 3, 1, 2)}
-    _with_index(
-        family,
-        "txn-index-backwards",
-        "A transaction in the index of aborted transactions ends before it begins.",
-        backwards,
-        again,
-        (2,),
-        rule="SEG-TXN-005",
-    )
+    for name, why, files, rule in (
+        ("txn-index-out-of-order", "The entries in the index of aborted transactions are not in order.", out_of_order, "SEG-TXN-004"),
+        ("txn-index-backwards", "A transaction in the index of aborted transactions ends before it begins.", backwards, "SEG-TXN-005"),
+    ):  # fmt: skip
+        _with_index(family, name, why, files, again, (2,), rule=rule)
     _with_index(
         family,
         "txn-index-torn",
@@ -420,16 +211,8 @@ def _directory_reads(family: Family) -> None:
 
     log = bytes_of(ROW)
     start = must("SEG-LKP-010", "SEG-CKP-010", needs=("logStartOffset",))
-    read(
-        "read-log-start",
-        "Records below the log start offset are hidden, also within a batch.",
-        start,
-        {name_of(0): log},
-        ROW,
-        5,
-        15,
-        logStartOffset="5",
-    )
+    reason = "Records below the log start offset are hidden, also within a batch."
+    read("read-log-start", reason, start, {name_of(0): log}, ROW, 5, 15, logStartOffset="5")
     below = {"files": {name_of(0): log.hex()}, "offset": "4", "options": {"logStartOffset": "5"}}
     family.add(
         "read-below-log-start",
@@ -468,26 +251,12 @@ def _directory_reads(family: Family) -> None:
         expect=refused,
     )
     gap = {name_of(0): log, name_of(100): bytes_of(row(3, base=100))}
-    read(
-        "read-gap-between-segments",
-        "The offset is missing between two segments: the read continues with the next segment.",
-        must("SEG-LKP-002"),
-        gap,
-        row(3, base=100),
-        50,
-        109,
-    )
+    reason = "The offset is missing between two segments: the read continues with the next segment."
+    read("read-gap-between-segments", reason, must("SEG-LKP-002"), gap, row(3, base=100), 50, 109)
     end = must("SEG-LKP-015", "SEG-LKP-005")
     for base in (15, 40):
-        read(
-            f"read-empty-last-segment-{base}",
-            "The last segment is empty: the log ends at its base offset.",
-            end,
-            {name_of(0): log, name_of(base): b""},
-            [],
-            base,
-            base,
-        )
+        reason = "The last segment is empty: the log ends at its base offset."
+        read(f"read-empty-last-segment-{base}", reason, end, {name_of(0): log, name_of(base): b""}, [], base, base)
     family.add(
         "read-beyond-an-empty-last-segment",
         "read",
@@ -499,44 +268,16 @@ def _directory_reads(family: Family) -> None:
     )
     compacted = [replace(ROW[0], recs=ROW[0].recs[:1], last_delta=2), *ROW[1:]]
     swap = must("SEG-PDR-010", since="3.0")
-    read(
-        "read-swap",
-        "A `.swap` file is a complete replacement: a reader uses it instead of the file that it replaces.",
-        swap,
-        {name_of(0): log, name_of(0) + ".swap": bytes_of(compacted)},
-        compacted,
-        0,
-        15,
-    )
     undone = {name_of(0): log, name_of(0) + ".swap": bytes_of(ROW[:1]), name_of(0) + ".cleaned": b""}
-    read(
-        "read-swap-and-cleaned",
-        "A `.cleaned` file shows that the replacement was not complete: a reader uses the old file.",
-        swap,
-        undone,
-        ROW,
-        0,
-        15,
-    )
     left = {name_of(0): log, name_of(0) + ".cleaned": bytes_of(ROW[:1]), name_of(15) + ".deleted": log}
-    read(
-        "read-deleted-and-cleaned",
-        "A `.deleted` and a `.cleaned` file are no part of the log.",
-        must("SEG-PDR-009"),
-        left,
-        ROW,
-        0,
-        15,
-    )
-    read(
-        "read-two-names",
-        "Two files have the same base offset: a reader uses the one with twenty digits in its name.",
-        must("SEG-PDR-019"),
-        {name_of(0): log, "0.log": bytes_of(ROW[:1])},
-        ROW,
-        0,
-        15,
-    )
+    for name, reason, basis, files, units in (
+        ("read-swap", "A `.swap` file is a complete replacement: a reader uses it instead of the file that it replaces.", swap,
+         {name_of(0): log, name_of(0) + ".swap": bytes_of(compacted)}, compacted),
+        ("read-swap-and-cleaned", "A `.cleaned` file shows that the replacement was not complete: a reader uses the old file.", swap, undone, ROW),
+        ("read-deleted-and-cleaned", "A `.deleted` and a `.cleaned` file are no part of the log.", must("SEG-PDR-009"), left, ROW),
+        ("read-two-names", "Two files have the same base offset: a reader uses the one with twenty digits in its name.", must("SEG-PDR-019"), {name_of(0): log, "0.log": bytes_of(ROW[:1])}, ROW),
+    ):  # fmt: skip
+        read(name, reason, basis, files, units, 0, 15)
     tail = should("SEG-LOG-002")
     for name, rest in (
         ("garbage-17", b"\xa5" * 17),
@@ -544,81 +285,30 @@ def _directory_reads(family: Family) -> None:
         ("zeros-17", bytes(17)),
         ("bad-size-17", b"\xff" * 16 + b"\2"),
     ):
-        read(
-            f"read-before-{name}",
-            "Up to seventeen bytes at the end of a file are too few for an entry; a reader delivers all entries "
-            "before them.",
-            tail,
-            {name_of(0): log + rest},
-            ROW,
-            0,
-            15,
-        )
+        reason = "Up to seventeen bytes at the end of a file are too few for an entry; a reader delivers all entries before them."
+        read(f"read-before-{name}", reason, tail, {name_of(0): log + rest}, ROW, 0, 15)
     for count in (18, 100, 5000):
         zeros = may("SEG-LOG-005")
-        read(
-            f"read-before-zeros-{count}",
-            "Zeros of a preallocated file are the end of the log.",
-            zeros,
-            {name_of(0): log + bytes(count)},
-            ROW,
-            0,
-            15,
-        )
+        reason = "Zeros of a preallocated file are the end of the log."
+        read(f"read-before-zeros-{count}", reason, zeros, {name_of(0): log + bytes(count)}, ROW, 0, 15)
     beyond = {name_of(0): log, "99999999999999999999.log": log, "-0000000000000000005.index": b""}
-    read(
-        "read-misnamed-files",
-        "A file whose name has a number that is not a valid offset is no part of the log.",
-        should("SEG-PDR-011", "SEG-PDR-007"),
-        beyond,
-        ROW,
-        0,
-        15,
-    )
-    read(
-        "read-other-files",
-        "A reader ignores files with other names.",
-        must("SEG-PDR-011"),
-        {name_of(0): log, "notes.txt": b"x", "00000000000000000000.bak": log},
-        ROW,
-        0,
-        15,
-    )
+    for name, reason, basis, files in (
+        ("read-misnamed-files", "A file whose name has a number that is not a valid offset is no part of the log.", should("SEG-PDR-011", "SEG-PDR-007"), beyond),
+        ("read-other-files", "A reader ignores files with other names.", must("SEG-PDR-011"), {name_of(0): log, "notes.txt": b"x", "00000000000000000000.bak": log}),
+    ):  # fmt: skip
+        read(name, reason, basis, files, ROW, 0, 15)
     low_entry = {"files": {name_of(5): log.hex()}, "offset": "5"}
     answers = [record for answer in lay(ROW)[1] for record in answer["records"] if int(record["offset"]) >= 5]  # noqa: PLR2004 - the base
-    family.add(
-        "read-entries-below-the-base",
-        "read",
-        "acceptable",
-        "The first entry begins below the base offset in its file name: a reader reports damage or delivers it.",
-        should("SEG-LOG-008", flags=("OUT_OF_PLACE",)),
-        request=low_entry,
-        expect={
-            "allowed": [
-                {"branch": "refused", "reject": {"class": "offset"}, "records": []},
-                {"branch": "delivered", "records": answers, "nextOffset": "15"},
-            ]
-        },
-    )
     over = {"files": {name_of(0): log.hex(), name_of(10): bytes_of(row(3, base=10)).hex()}, "offset": "9"}
-    family.add(
-        "read-overlapping-segments",
-        "read",
-        "acceptable",
-        "A segment contains offsets above the base offset of the next segment.",
-        should("SEG-PDR-013", flags=("OUT_OF_PLACE",)),
-        request=over,
-        expect={
-            "allowed": [
-                {"branch": "refused", "reject": {"class": "offset"}, "records": []},
-                {
-                    "branch": "delivered",
-                    "records": [record for answer in lay(ROW)[1][3:] for record in answer["records"]],
-                    "nextOffset": "15",
-                },
-            ]
-        },
-    )
+    for name, reason, rule, asked, expect in (
+        ("read-entries-below-the-base", "The first entry begins below the base offset in its file name: a reader reports damage or delivers it.", "SEG-LOG-008", low_entry,
+         {"allowed": [{"branch": "refused", "reject": {"class": "offset"}, "records": []}, {"branch": "delivered", "records": answers, "nextOffset": "15"}]}),
+        ("read-overlapping-segments", "A segment contains offsets above the base offset of the next segment.", "SEG-PDR-013", over,
+         {"allowed": [{"branch": "refused", "reject": {"class": "offset"}, "records": []}, {"branch": "delivered", "records": [record for answer in lay(ROW)[1][3:] for record in answer["records"]], "nextOffset": "15"}]}),
+    ):  # fmt: skip
+        family.add(
+            name, "read", "acceptable", reason, should(rule, flags=("OUT_OF_PLACE",)), request=asked, expect=expect
+        )
 
 
 def _with_index(
@@ -654,46 +344,20 @@ def _damaged_reads(family: Family) -> None:
     records = [record for answer in lay(ROW)[1] for record in answer["records"]]
     for at in (1, 3):
         files = {name_of(0): flipped(bytes_of(ROW), at * SIZE + 70).hex()}
-        family.add(
-            f"read-damaged-{at}",
-            "read",
-            "acceptable",
-            "A read that begins at a damaged batch reports an error, or finds a log that recovery has cut there; "
-            "it delivers nothing.",
-            must("SEG-LKP-014", flags=("RECOVERS_ON_OPEN",)),
-            request={"files": files, "offset": str(3 * at)},
-            expect={
-                "allowed": [
-                    {"branch": "refused", "reject": {"class": "crc"}, "records": []},
-                    {"branch": "recovered", "records": [], "nextOffset": str(3 * at)},
-                ]
-            },
-        )
-        family.add(
-            f"read-damaged-{at}-verified",
-            "read",
-            "invalid",
-            "Recovery has not cut the log: a read that begins at a damaged batch reports an error.",
-            must("SEG-BAT-003", "SEG-LKP-014", needs=("verifiedRead",)),
-            request={"files": files, "offset": str(3 * at)},
-            expect={"reject": {"class": "crc"}, "records": []},
-        )
         before = records[: 3 * at]
-        family.add(
-            f"read-up-to-damage-{at}",
-            "read",
-            "acceptable",
-            "A read that reaches a damaged batch delivers the records before it; the error comes with them or with "
-            "the next read.",
-            must("SEG-LKP-014", flags=("LATE_ERROR",)),
-            request={"files": files, "offset": "0"},
-            expect={
-                "allowed": [
-                    {"branch": "delivered", "records": before, "nextOffset": str(3 * at)},
-                    {"branch": "refused", "reject": {"class": "crc"}, "records": before},
-                ]
-            },
-        )
+        for name, result, why, basis, request, expect in (
+            (f"read-damaged-{at}", "acceptable",
+             "A read that begins at a damaged batch reports an error, or finds a log that recovery has cut there; it delivers nothing.",
+             must("SEG-LKP-014", flags=("RECOVERS_ON_OPEN",)), {"files": files, "offset": str(3 * at)},
+             {"allowed": [{"branch": "refused", "reject": {"class": "crc"}, "records": []}, {"branch": "recovered", "records": [], "nextOffset": str(3 * at)}]}),
+            (f"read-damaged-{at}-verified", "invalid", "Recovery has not cut the log: a read that begins at a damaged batch reports an error.",
+             must("SEG-BAT-003", "SEG-LKP-014", needs=("verifiedRead",)), {"files": files, "offset": str(3 * at)}, {"reject": {"class": "crc"}, "records": []}),
+            (f"read-up-to-damage-{at}", "acceptable",
+             "A read that reaches a damaged batch delivers the records before it; the error comes with them or with the next read.",
+             must("SEG-LKP-014", flags=("LATE_ERROR",)), {"files": files, "offset": "0"},
+             {"allowed": [{"branch": "delivered", "records": before, "nextOffset": str(3 * at)}, {"branch": "refused", "reject": {"class": "crc"}, "records": before}]}),
+        ):  # fmt: skip
+            family.add(name, "read", result, why, basis, request=request, expect=expect)
     for size in (1, 16, 17):
         for offset in (0, 15):
             family.add(
@@ -705,34 +369,18 @@ def _damaged_reads(family: Family) -> None:
                 request={"files": {name_of(0): (bytes_of(ROW) + b"\xa5" * size).hex()}, "offset": str(offset)},
                 expect={"records": records if offset == 0 else [], "nextOffset": "15"},
             )
-    family.add(
-        "read-at-the-end-behind-damage",
-        "read",
-        "invalid",
-        "Only a batch with a wrong checksum shows that the log ends at the fetch offset: a reader must not trust it.",
-        must("SEG-BAT-003", "SEG-LKP-017", needs=("verifiedRead",)),
-        request={"files": {name_of(0): flipped(bytes_of(ROW), 4 * SIZE + 70).hex()}, "offset": "15"},
-        expect={"reject": {"class": "crc"}, "records": []},
-    )
-    family.add(
-        "read-at-the-end-behind-damage-before",
-        "read",
-        "valid",
-        "The last batch is valid and shows where the log ends: earlier damage does not matter.",
-        must("SEG-LKP-017", needs=("verifiedRead",)),
-        request={"files": {name_of(0): flipped(bytes_of(ROW), 3 * SIZE + 70).hex()}, "offset": "15"},
-        expect={"records": [], "nextOffset": "15"},
-    )
     past = replaced(bytes_of(ROW), SIZE + LAST_OFFSET_DELTA[0], "i", 1)
-    family.add(
-        "read-hidden-offset",
-        "read",
-        "invalid",
-        "A damaged last offset delta makes an offset look missing: only the checksum of that batch shows it.",
-        must("SEG-BAT-003", "SEG-LKP-017"),
-        request={"files": {name_of(0): past.hex()}, "offset": "5"},
-        expect={"reject": {"class": "crc"}, "records": []},
-    )
+    for name, result, why, basis, request, expect in (
+        ("read-at-the-end-behind-damage", "invalid", "Only a batch with a wrong checksum shows that the log ends at the fetch offset: a reader must not trust it.",
+         must("SEG-BAT-003", "SEG-LKP-017", needs=("verifiedRead",)), {"files": {name_of(0): flipped(bytes_of(ROW), 4 * SIZE + 70).hex()}, "offset": "15"},
+         {"reject": {"class": "crc"}, "records": []}),
+        ("read-at-the-end-behind-damage-before", "valid", "The last batch is valid and shows where the log ends: earlier damage does not matter.",
+         must("SEG-LKP-017", needs=("verifiedRead",)), {"files": {name_of(0): flipped(bytes_of(ROW), 3 * SIZE + 70).hex()}, "offset": "15"},
+         {"records": [], "nextOffset": "15"}),
+        ("read-hidden-offset", "invalid", "A damaged last offset delta makes an offset look missing: only the checksum of that batch shows it.",
+         must("SEG-BAT-003", "SEG-LKP-017"), {"files": {name_of(0): past.hex()}, "offset": "5"}, {"reject": {"class": "crc"}, "records": []}),
+    ):  # fmt: skip
+        family.add(name, "read", result, why, basis, request=request, expect=expect)
 
 
 def families() -> list[Family]:

@@ -35,14 +35,8 @@ class Bad:
         if compressed:
             basis = Basis(**{**vars(self.basis), "needs": ("magic:2", "codec:gzip")})
             batch = Batch(base=10, recs=(Rec(), Rec(raw=raw), Rec()), codec="gzip", compress=gzip)
-            self.family.invalid(
-                f"{name}-compressed",
-                f"{why} The record is between others in compressed data.",
-                basis,
-                self.reject,
-                GOOD,
-                batch.encoded(),
-            )
+            reason = f"{why} The record is between others in compressed data."
+            self.family.invalid(f"{name}-compressed", reason, basis, self.reject, GOOD, batch.encoded())
 
 
 def record_lengths() -> Family:
@@ -67,43 +61,24 @@ def record_lengths() -> Family:
     other = Bad(family, should("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
     other.add("length-0", "A record length of 0 leaves no room for the fields.", varint(0) + PLAIN, compressed=True)
     for number in (1, 2, len(PLAIN) // 2, len(PLAIN) - 1):
-        other.add(
-            f"length-{number}",
-            "The record length ends before the last field.",
-            varint(number) + PLAIN,
-            compressed=number == len(PLAIN) // 2,
-        )
+        why = "The record length ends before the last field."
+        other.add(f"length-{number}", why, varint(number) + PLAIN, compressed=number == len(PLAIN) // 2)
     for count in (1, 2, 50):
-        other.add(
-            f"padded-by-{count}",
-            "Bytes between the last field and the end of the record: there is no room for unknown fields.",
-            sized(PLAIN + bytes(count)),
-            compressed=count == 1,
-        )
+        why = "Bytes between the last field and the end of the record: there is no room for unknown fields."
+        other.add(f"padded-by-{count}", why, sized(PLAIN + bytes(count)), compressed=count == 1)
     past = Bad(family, should("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
     for number in (len(PLAIN) + 1, 2 * len(PLAIN), 1_000_000):
-        past.add(
-            f"length-{number}",
-            "The record length leads past the end of the batch.",
-            varint(number) + PLAIN,
-            compressed=number == 2 * len(PLAIN),
-        )
+        why = "The record length leads past the end of the batch."
+        past.add(f"length-{number}", why, varint(number) + PLAIN, compressed=number == 2 * len(PLAIN))
     greatest = Bad(family, should("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
-    greatest.add(
-        f"length-{INT32_MAX}",
-        "The greatest possible record length; a reader must not allocate memory for it.",
-        varint(INT32_MAX) + PLAIN,
-        compressed=True,
-    )
+    why = "The greatest possible record length; a reader must not allocate memory for it."
+    greatest.add(f"length-{INT32_MAX}", why, varint(INT32_MAX) + PLAIN, compressed=True)
     stops_in = {1: "SEG-BAT-012", 2: "SEG-REC-012"}
     for count in range(1, len(PLAIN)):
         rule = should(*filter(None, (stops_in.get(count), "SEG-REC-006")), flags=("RECORD_LENGTH",))
         cut = Bad(family, rule, "length")
-        cut.add(
-            f"cut-after-{count}",
-            "The record ends before its last field, and its length agrees with that.",
-            sized(PLAIN[:count]),
-        )
+        why = "The record ends before its last field, and its length agrees with that."
+        cut.add(f"cut-after-{count}", why, sized(PLAIN[:count]))
     swallow = sized(PLAIN[:-1] + b"\2" + sized(b"h") + sized(b"x" * 30))
     bad = Batch(
         base=10, recs=(Rec(raw=sized(PLAIN)[:1].replace(b"\x10", varint(len(PLAIN) + 9)) + PLAIN), Rec(), Rec())
@@ -162,18 +137,11 @@ def field_lengths() -> Family:
     }
     for name, make in makers.items():
         for number in (20, 1000, 1_000_000, INT32_MAX):
-            bad.add(
-                f"{name}-{number}",
-                f"The {name.replace('-', ' ')} is longer than the rest of the record.",
-                make(number),
-                compressed=number in {20, INT32_MAX},
-            )
+            why = f"The {name.replace('-', ' ')} is longer than the rest of the record."
+            bad.add(f"{name}-{number}", why, make(number), compressed=number in {20, INT32_MAX})
     off = Bad(family, should("SEG-REC-001", flags=("FIELD_LENGTH",)), "length")
-    off.add(
-        "value-one-less",
-        "The value length is one less than the size of the value: its last byte becomes the count of headers.",
-        sized(b"\0\0\0" + sized(b"k") + varint(2) + b"\0\0\0" + b"\0"),
-    )
+    why = "The value length is one less than the size of the value: its last byte becomes the count of headers."
+    off.add("value-one-less", why, sized(b"\0\0\0" + sized(b"k") + varint(2) + b"\0\0\0" + b"\0"))
     negative = Bad(family, should("SEG-REC-009", flags=("FIELD_LENGTH",)), "length")
     for number in (-1, -2, -(2**31)):
         raw = sized(b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + varint(number) + sized(b"x"))
@@ -216,42 +184,24 @@ def header_counts() -> Family:
         negative.add(f"count-{number}", "A negative count of headers.", counted(number), compressed=number == -1)
     huge = Bad(family, should("SEG-REC-006", flags=("HEADER_COUNT",)), "count")
     for number in (1, 2, 1000, 50_000, INT32_MAX):
-        huge.add(
-            f"count-{number}-of-none",
-            "The header count is above 0, but the record has no header.",
-            counted(number),
-            compressed=number in {1, INT32_MAX},
-        )
+        why = "The header count is above 0, but the record has no header."
+        huge.add(f"count-{number}-of-none", why, counted(number), compressed=number in {1, INT32_MAX})
     for number in (2, INT32_MAX):
-        huge.add(
-            f"count-{number}-of-one",
-            "The header count is above 1, but the record has one header.",
-            counted(number, (b"h", b"x")),
-        )
+        why = "The header count is above 1, but the record has one header."
+        huge.add(f"count-{number}-of-one", why, counted(number, (b"h", b"x")))
     fewer = Bad(family, should("SEG-REC-001", flags=("HEADER_COUNT",)), "count")
-    fewer.add(
-        "count-0-of-one",
-        "The header count is 0, but the record has a header.",
-        counted(0, (b"h", b"x")),
-        compressed=True,
-    )
-    fewer.add(
-        "count-1-of-two",
-        "The header count is 1, but the record has two headers.",
-        counted(1, (b"h", b"x"), (b"i", b"y")),
-    )
+    for name, op, result, named in (
+        ("count-0-of-one", "The header count is 0, but the record has a header.", counted(0, (b"h", b"x")), {"compressed": True}),
+        ("count-1-of-two", "The header count is 1, but the record has two headers.", counted(1, (b"h", b"x"), (b"i", b"y")), {}),
+    ):  # fmt: skip
+        fewer.add(name, op, result, **named)
     missing = Bad(family, should("SEG-REC-006", flags=("HEADER_COUNT",)), "length")
     missing.add("no-count", "The record ends before its count of headers.", sized(PLAIN[:-1]), compressed=True)
-    missing.add(
-        "header-without-value",
-        "The record ends after the key of a header, without its value.",
-        sized(PLAIN[:-1] + varint(1) + sized(b"h")),
-    )
-    missing.add(
-        "header-without-key-bytes",
-        "The record ends inside the key of a header.",
-        sized(PLAIN[:-1] + varint(1) + varint(3) + b"h"),
-    )
+    for name, op, result in (
+        ("header-without-value", "The record ends after the key of a header, without its value.", sized(PLAIN[:-1] + varint(1) + sized(b"h"))),
+        ("header-without-key-bytes", "The record ends inside the key of a header.", sized(PLAIN[:-1] + varint(1) + varint(3) + b"h")),
+    ):  # fmt: skip
+        missing.add(name, op, result)
     return family
 
 
@@ -295,52 +245,29 @@ def varints() -> Family:
             )
         width = 10 if name == "timestamp-delta" else 5
         bad = Bad(family, should("SEG-REC-004", flags=("VARINT_END",)), "varint")
-        bad.add(
-            f"{name}-in-{width + 1}-bytes",
-            f"A varint of {width + 1} bytes is one byte too long.",
-            sized(body(varint(0, width + 1))),
-            compressed=name == "offset-delta",
-        )
-        bad.add(
-            f"{name}-without-end",
-            "A varint without an end: every byte says that another follows.",
-            sized(body(b"\xff" * 20)),
-        )
+        for case, op, result, named in (
+            (f"{name}-in-{width + 1}-bytes", f"A varint of {width + 1} bytes is one byte too long.", sized(body(varint(0, width + 1))), {"compressed": name == "offset-delta"}),
+            (f"{name}-without-end", "A varint without an end: every byte says that another follows.", sized(body(b"\xff" * 20)), {}),
+        ):  # fmt: skip
+            bad.add(case, op, result, **named)
     bad = Bad(family, should("SEG-REC-004", flags=("VARINT_END",)), "varint")
-    bad.add(
-        "length-in-6-bytes",
-        "The varint of the record length takes six bytes, one more than allowed.",
-        varint(len(PLAIN), 6) + PLAIN,
-        compressed=True,
-    )
+    why = "The varint of the record length takes six bytes, one more than allowed."
+    bad.add("length-in-6-bytes", why, varint(len(PLAIN), 6) + PLAIN, compressed=True)
     bad.add("length-without-end", "The varint of the record length has no end.", b"\x80" * 30)
     end = Bad(family, should("SEG-REC-006", flags=("VARINT_END",)), "varint")
-    end.add(
-        "last-byte-says-more",
-        "The varint at the end of the batch is unfinished: its last byte says that another follows.",
-        sized(PLAIN[:-1] + b"\x80"),
-    )
+    why = "The varint at the end of the batch is unfinished: its last byte says that another follows."
+    end.add("last-byte-says-more", why, sized(PLAIN[:-1] + b"\x80"))
     only = Bad(family, should("SEG-REC-002", "SEG-REC-006", flags=("VARINT_END",)), "varint")
-    only.add(
-        "only-a-length-that-says-more",
-        "The records of the batch are one byte, which says that another byte of a varint follows.",
-        b"\x80",
-    )
+    why = "The records of the batch are one byte, which says that another byte of a varint follows."
+    only.add("only-a-length-that-says-more", why, b"\x80")
     dropped = should("SEG-REC-004", flags=("OVERLONG",))
     high = Rec(key=b"k", value=b"v", raw=sized(fields["offset-delta"](b"\x80\x80\x80\x80\x70")))
-    family.valid(
-        "bits-beyond-32",
-        "The fifth byte of a varint has bits beyond 32; a reader drops them, as Java does.",
-        dropped,
-        Batch(recs=(high, Rec(key=b"z"))),
-    )
     top = Rec(key=b"k", value=b"v", raw=sized(fields["timestamp-delta"](b"\x80" * 9 + b"\x7e")))
-    family.valid(
-        "bits-beyond-64",
-        "The tenth byte of a varint has bits beyond 64; a reader drops them, as Java does.",
-        dropped,
-        Batch(recs=(top, Rec(key=b"z"))),
-    )
+    for name, why, unit in (
+        ("bits-beyond-32", "The fifth byte of a varint has bits beyond 32; a reader drops them, as Java does.", Batch(recs=(high, Rec(key=b"z")))),
+        ("bits-beyond-64", "The tenth byte of a varint has bits beyond 64; a reader drops them, as Java does.", Batch(recs=(top, Rec(key=b"z")))),
+    ):  # fmt: skip
+        family.valid(name, why, dropped, unit)
     widest = ((2**31 - 1, "greatest"), (-(2**31), "least"))
     for number, name in widest:
         rec = (
@@ -349,12 +276,8 @@ def varints() -> Family:
             else Rec(delta=number)
         )
         last = None if number > 0 else 0
-        family.valid(
-            f"{name}-of-32-bits",
-            "A varint of five bytes with the greatest or smallest 32-bit number.",
-            must("SEG-REC-004"),
-            Batch(recs=(rec,), last_delta=last),
-        )
+        why = "A varint of five bytes with the greatest or smallest 32-bit number."
+        family.valid(f"{name}-of-32-bits", why, must("SEG-REC-004"), Batch(recs=(rec,), last_delta=last))
     family.valid(
         "zig-zag-order",
         "Varints are zigzag numbers, whose lowest bit is the sign: 0, -1, 1, -2, 2.",
@@ -430,25 +353,14 @@ def offsets() -> Family:
         beyond,
         Batch(base=10, recs=(Rec(), Rec(delta=5)), last_delta=1),
     )
-    family.valid(
-        "record-below-the-base",
-        "A negative offset delta: the offset of the record is below the base offset of its batch.",
-        beyond,
-        Batch(base=10, recs=(Rec(delta=-2), Rec(delta=1)), last_delta=1),
-    )
+    why = "A negative offset delta: the offset of the record is below the base offset of its batch."
+    family.valid("record-below-the-base", why, beyond, Batch(base=10, recs=(Rec(delta=-2), Rec(delta=1)), last_delta=1))
     order = should("SEG-REC-013", "SEG-REC-012", flags=("BACKWARDS",))
-    family.backwards(
-        "deltas-go-back",
-        "The records of a batch are out of order: a reader delivers them in stored order.",
-        order,
-        Batch(base=10, recs=(Rec(delta=2), Rec(delta=0), Rec(delta=1)), last_delta=2),
-    )
-    family.backwards(
-        "delta-twice",
-        "Two records of a batch have the same offset: a reader delivers both.",
-        order,
-        Batch(base=10, recs=(Rec(delta=0), Rec(delta=0, value=b"w")), last_delta=1),
-    )
+    for name, why, recs, last_delta in (
+        ("deltas-go-back", "The records of a batch are out of order: a reader delivers them in stored order.", (Rec(delta=2), Rec(delta=0), Rec(delta=1)), 2),
+        ("delta-twice", "Two records of a batch have the same offset: a reader delivers both.", (Rec(delta=0), Rec(delta=0, value=b"w")), 1),
+    ):  # fmt: skip
+        family.backwards(name, why, order, Batch(base=10, recs=recs, last_delta=last_delta))
     for name, deltas, base in (("record-below-0", (-11,), 10), ("record-above-2-63", (2,), INT64_MAX - 1)):
         batch = Batch(base=base, recs=tuple(Rec(delta=delta) for delta in deltas), last_delta=0)
         family.invalid(

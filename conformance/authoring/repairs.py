@@ -200,39 +200,17 @@ def _epochs(to: Repairs) -> None:
 
     keeps("none", "Without a leader epoch checkpoint, recovery creates it from the scanned batches.", added, {}, epochs((0, 0)))  # fmt: skip
     keeps("right", "The leader epoch checkpoint is right: recovery does not change it.", above, epochs((0, 0), (3, 15)), epochs((0, 0), (3, 15)))  # fmt: skip
-    keeps(
-        "at-the-end",
-        "An epoch begins at the log end offset, without a batch: recovery removes it.",
-        above,
-        epochs((0, 0), (3, 29), (4, 30)),
-        epochs((0, 0), (3, 29)),
-    )
+    why = "An epoch begins at the log end offset, without a batch: recovery removes it."
+    keeps("at-the-end", why, above, epochs((0, 0), (3, 29), (4, 30)), epochs((0, 0), (3, 29)))
     keeps("one-above", "All leader epochs begin above the log end offset.", above, epochs((7, 30)), epochs((0, 0)), by_broker={**ALL, **epochs()})  # fmt: skip
     for start, left in ((1, ((2, 1), (3, 15))), (7, ((2, 7), (3, 15))), (14, ((2, 14), (3, 15))), (15, ((3, 15),)), (16, ((3, 16),))):  # fmt: skip
-        keeps(
-            f"log-start-{start}",
-            "Of the epochs that begin before the log start offset, the last one then begins there.",
-            below,
-            epochs((2, 0), (3, 15)),
-            epochs(*left),
-            logStartOffset=str(start),
-        )
-    keeps(
-        "log-start-below",
-        "The first epoch begins above the log start offset: it stays unchanged.",
-        below,
-        epochs((2, 5), (3, 15)),
-        epochs((2, 5), (3, 15)),
-        logStartOffset="3",
-    )
-    keeps(
-        "log-start-three",
-        "Two epochs have ended before the log start offset: recovery removes them.",
-        below,
-        epochs((1, 0), (2, 3), (3, 6), (5, 20)),
-        epochs((3, 8), (5, 20)),
-        logStartOffset="8",
-    )
+        why = "Of the epochs that begin before the log start offset, the last one then begins there."
+        keeps(f"log-start-{start}", why, below, epochs((2, 0), (3, 15)), epochs(*left), logStartOffset=str(start))
+    for name, why, given, left, log_start_offset in (
+        ("log-start-below", "The first epoch begins above the log start offset: it stays unchanged.", epochs((2, 5), (3, 15)), epochs((2, 5), (3, 15)), "3"),
+        ("log-start-three", "Two epochs have ended before the log start offset: recovery removes them.", epochs((1, 0), (2, 3), (3, 6), (5, 20)), epochs((3, 8), (5, 20)), "8"),
+    ):  # fmt: skip
+        keeps(name, why, below, given, left, logStartOffset=log_start_offset)
     grown = [replace(one, leader_epoch=epoch) for one, epoch in zip(FIRST, (0, 2, 2, 5, 6), strict=True)]
     for name, given in (
         ("found", {}),
@@ -248,34 +226,18 @@ def _epochs(to: Repairs) -> None:
             {**segment(grown), **epochs((0, 0), (2, 3), (5, 9), (6, 12))},
             15,
         )
-    to.recover(
-        "epochs-known-is-newer",
-        "Recovery adds neither an epoch that the checkpoint has already, nor an earlier one.",
-        added,
-        {**segment(grown), **epochs((5, 1))},
-        {**segment(grown), **epochs((5, 1), (6, 12))},
-        15,
-    )
     back = [replace(one, leader_epoch=epoch) for one, epoch in zip(FIRST, (4, 3, 4, 5, 5), strict=True)]
-    to.recover(
-        "epochs-back",
-        "A batch with an earlier epoch than the batch before adds no epoch.",
-        added,
-        segment(back),
-        {**segment(back), **epochs((4, 0), (5, 9))},
-        15,
-    )
     none = [replace(one, leader_epoch=-1) for one in FIRST]
-    to.recover("epochs-minus-1", "The batches have no leader epoch (-1): recovery creates no checkpoint.", added, segment(none), segment(none), 15)  # fmt: skip
     cut = {name_of(0): flipped(bytes_of(grown), 2 * SIZE + 70)}
-    to.recover(
-        "epochs-of-what-stays",
-        "Recovery removes the leader epochs that begin after the cut.",
-        above,
-        {**segment(grown), **cut, **epochs((0, 0), (2, 3), (4, 6), (5, 9))},
-        {**segment(grown[:2]), **epochs((0, 0), (2, 3))},
-        6,
-    )
+    for name, why, basis, files, left, end in (
+        ("epochs-known-is-newer", "Recovery adds neither an epoch that the checkpoint has already, nor an earlier one.", added, {**segment(grown), **epochs((5, 1))},
+         {**segment(grown), **epochs((5, 1), (6, 12))}, 15),
+        ("epochs-back", "A batch with an earlier epoch than the batch before adds no epoch.", added, segment(back), {**segment(back), **epochs((4, 0), (5, 9))}, 15),
+        ("epochs-minus-1", "The batches have no leader epoch (-1): recovery creates no checkpoint.", added, segment(none), segment(none), 15),
+        ("epochs-of-what-stays", "Recovery removes the leader epochs that begin after the cut.", above,
+         {**segment(grown), **cut, **epochs((0, 0), (2, 3), (4, 6), (5, 9))}, {**segment(grown[:2]), **epochs((0, 0), (2, 3))}, 6),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, left, end)
     hidden = {**segment(grown), **epochs((0, 0), (9, 15))}
     later = "An epoch beyond the log end is later than that of the last batch"
     to.recover("epochs-hidden", f"{later}: brokers remove it and do not look for the others.", above, hidden, {**segment(grown), **epochs((0, 0))}, 15, modes="b")  # fmt: skip
@@ -311,23 +273,12 @@ def _snapshots(to: Repairs) -> None:
             by_broker={**ALL, **at(*by_broker), **epochs((0, 0))},
         )
     bad = EMPTY[:-1] + b"\1"
-    to.recover(
-        "snapshots-unreadable",
-        "Recovery removes unreadable snapshots.",
-        must("SEG-RCV-027", "SEG-PSN-005"),
-        {**ALL, **at(15), **at(24, 30, content=bad)},
-        {**ALL, **at(15), **epochs((0, 0))},
-        30,
-    )
-    to.recover(
-        "snapshots-of-dropped-segments",
-        "Recovery drops the snapshot together with its segment.",
-        must("SEG-RCV-027", "SEG-RCV-004"),
-        {**ALL, name_of(0): flipped(ALL[name_of(0)], 70), **at(0, 15, 24)},
-        {**segment([]), **at(0)},
-        0,
-        by_broker=segment([]),
-    )
+    for name, why, rule, files, left, end, named in (
+        ("snapshots-unreadable", "Recovery removes unreadable snapshots.", "SEG-PSN-005", {**ALL, **at(15), **at(24, 30, content=bad)}, {**ALL, **at(15), **epochs((0, 0))}, 30, {}),
+        ("snapshots-of-dropped-segments", "Recovery drops the snapshot together with its segment.", "SEG-RCV-004",
+         {**ALL, name_of(0): flipped(ALL[name_of(0)], 70), **at(0, 15, 24)}, {**segment([]), **at(0)}, 0, {"by_broker": segment([])}),
+    ):  # fmt: skip
+        to.recover(name, why, must("SEG-RCV-027", rule), files, left, end, **named)
 
 
 def _starts(to: Repairs) -> None:
@@ -342,24 +293,11 @@ def _starts(to: Repairs) -> None:
             start,
             logStartOffset=str(start),
         )
-    to.recover(
-        "log-start-at-the-end",
-        "The log ends at its log start offset: recovery removes nothing.",
-        gone,
-        {**ALL, **epochs((3, 0))},
-        {**ALL, **epochs((3, 30))},
-        30,
-        logStartOffset="30",
-    )
-    to.recover(
-        "log-start-above-a-cut",
-        "After the cut, the log ends below its log start offset.",
-        gone,
-        {**ALL, name_of(15): flipped(ALL[name_of(15)], 70)},
-        segment([], 20),
-        20,
-        logStartOffset="20",
-    )
+    for name, why, files, left, end, log_start_offset in (
+        ("log-start-at-the-end", "The log ends at its log start offset: recovery removes nothing.", {**ALL, **epochs((3, 0))}, {**ALL, **epochs((3, 30))}, 30, "30"),
+        ("log-start-above-a-cut", "After the cut, the log ends below its log start offset.", {**ALL, name_of(15): flipped(ALL[name_of(15)], 70)}, segment([], 20), 20, "20"),
+    ):  # fmt: skip
+        to.recover(name, why, gone, files, left, end, logStartOffset=log_start_offset)
     nothing = {"partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"}
     for start in (0, 77):
         to.recover(
@@ -382,51 +320,19 @@ def _leftovers(to: Repairs) -> None:
         to.recover(f"leftover{suffix.replace('.', '-')}", "Recovery removes `.cleaned` and `.deleted` files.", should("SEG-RCV-020"), {**ALL, **rest}, left, 30)  # fmt: skip
     compacted = [replace(FIRST[0], recs=FIRST[0].recs[:1], last_delta=2), *FIRST[1:]]
     made = {f"{name}.swap": content for name, content in segment(compacted).items()}
-    to.recover(
-        "swap",
-        "The `.swap` files are a complete replacement: recovery finishes it, with its indexes.",
-        must("SEG-RCV-021", since="3.0"),
-        {**ALL, **made},
-        {**left, **segment(compacted)},
-        30,
-    )
-    to.recover(
-        "swap-and-cleaned",
-        "A `.cleaned` file shows that the replacement was not complete: recovery keeps the old files.",
-        must("SEG-RCV-021", since="3.0"),
-        {
-            **ALL,
-            **{f"{name}.swap": content for name, content in segment(SECOND[:1], 15).items()},
-            name_of(0) + ".cleaned": b"x",
-        },
-        left,
-        30,
-    )
-    to.recover(
-        "swap-above-cleaned",
-        "The `.swap` files have a lower base offset than the `.cleaned` file: they are a complete replacement.",
-        must("SEG-RCV-021", since="3.0"),
-        {**ALL, **made, name_of(15) + ".cleaned": b"x"},
-        {**left, **segment(compacted)},
-        30,
-    )
-    to.recover(
-        "others",
-        "Recovery leaves other files unchanged.",
-        must("SEG-PDR-011"),
-        {**ALL, "notes.txt": b"mine", "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"},
-        {**left, "notes.txt": b"mine", "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"},
-        30,
-    )
     stale = {**ALL, name_of(0, ".txnindex"): aborted(1, 0, 1, 2), name_of(15, ".timeindex"): bytes(24)}
-    to.recover(
-        "stale",
-        "Recovery rebuilds all indexes of a scanned segment; without an abort, that of transactions is empty.",
-        must("SEG-RCV-025"),
-        stale,
-        {**left, name_of(0, ".txnindex"): b""},
-        30,
-    )
+    for name, why, basis, files, kept in (
+        ("swap", "The `.swap` files are a complete replacement: recovery finishes it, with its indexes.", must("SEG-RCV-021", since="3.0"), {**ALL, **made}, {**left, **segment(compacted)}),
+        ("swap-and-cleaned", "A `.cleaned` file shows that the replacement was not complete: recovery keeps the old files.", must("SEG-RCV-021", since="3.0"),
+         {**ALL, **{f"{name}.swap": content for name, content in segment(SECOND[:1], 15).items()}, name_of(0) + ".cleaned": b"x"}, left),
+        ("swap-above-cleaned", "The `.swap` files have a lower base offset than the `.cleaned` file: they are a complete replacement.", must("SEG-RCV-021", since="3.0"),
+         {**ALL, **made, name_of(15) + ".cleaned": b"x"}, {**left, **segment(compacted)}),
+        ("others", "Recovery leaves other files unchanged.", must("SEG-PDR-011"),
+         {**ALL, "notes.txt": b"mine", "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"},
+         {**left, "notes.txt": b"mine", "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"}),
+        ("stale", "Recovery rebuilds all indexes of a scanned segment; without an abort, that of transactions is empty.", must("SEG-RCV-025"), stale, {**left, name_of(0, ".txnindex"): b""}),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, kept, 30)
 
 
 def _transactions(to: Repairs) -> None:
@@ -441,23 +347,12 @@ def _transactions(to: Repairs) -> None:
     ]
     first, second = segment(begun), segment(ended, 5)
     index = {name_of(5, ".txnindex"): aborted(9, 0, 5, 6) + aborted(9, 8, 9, 10)}
-    to.recover(
-        "aborted-across-segments",
-        "An aborted transaction that began in an earlier segment is listed with the segment in which it ends.",
-        basis,
-        {**first, **second},
-        {**first, **second, **index, **epochs((0, 0), (3, 5))},
-        10,
-    )
-    to.recover(
-        "aborted-from-the-recovery-point",
-        "The first segment is not scanned, but its open transaction is known in the second.",
-        basis,
-        {**first, **second},
-        {**first, **second, **index, **epochs((3, 5))},
-        10,
-        recoveryPoint="5",
-    )
+    for name, why, left, named in (
+        ("aborted-across-segments", "An aborted transaction that began in an earlier segment is listed with the segment in which it ends.", {**first, **second, **index, **epochs((0, 0), (3, 5))}, {}),
+        ("aborted-from-the-recovery-point", "The first segment is not scanned, but its open transaction is known in the second.",
+         {**first, **second, **index, **epochs((3, 5))}, {"recoveryPoint": "5"}),
+    ):  # fmt: skip
+        to.recover(name, why, basis, {**first, **second}, left, 10, **named)
     for name, content, row_of in (
         ("snapshot", snapshot((9, 0)), index),
         ("snapshot-of-others", snapshot((4, 1)), {name_of(5, ".txnindex"): aborted(9, 8, 9, 1)}),
@@ -473,15 +368,6 @@ def _transactions(to: Repairs) -> None:
             10,
             recoveryPoint="5",
         )
-    to.recover(
-        "aborted-unreadable-snapshot",
-        "An unreadable snapshot is ignored: open transactions are found in the log.",
-        basis,
-        {**first, **second, name_of(5, ".snapshot"): snapshot((9, 3))[:-1]},
-        {**first, **second, **index, **epochs((3, 5))},
-        10,
-        recoveryPoint="5",
-    )
     interleaved = [
         data(0, b"a", producer_id=1),
         data(1, b"b", producer_id=2),
@@ -491,14 +377,13 @@ def _transactions(to: Repairs) -> None:
         marker("COMMIT", 5, producer_id=3),
     ]
     whole = segment(interleaved)
-    to.recover(
-        "aborted-interleaved",
-        "Each aborted transaction is listed with the last stable offset at the time of its marker.",
-        basis,
-        whole,
-        {**whole, name_of(0, ".txnindex"): aborted(2, 1, 2, 0) + aborted(1, 0, 4, 3), **epochs((0, 0), (3, 2))},
-        6,
-    )
+    for name, why, files, left, end, named in (
+        ("aborted-unreadable-snapshot", "An unreadable snapshot is ignored: open transactions are found in the log.",
+         {**first, **second, name_of(5, ".snapshot"): snapshot((9, 3))[:-1]}, {**first, **second, **index, **epochs((3, 5))}, 10, {"recoveryPoint": "5"}),
+        ("aborted-interleaved", "Each aborted transaction is listed with the last stable offset at the time of its marker.", whole,
+         {**whole, name_of(0, ".txnindex"): aborted(2, 1, 2, 0) + aborted(1, 0, 4, 3), **epochs((0, 0), (3, 2))}, 6, {}),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, left, end, **named)
     known = {name_of(10, ".snapshot"): snapshot((9, -1), last_offset=8, sequence=3, time=1234)}
     below = aborted(9, 0, 4, 5)
     for name, entries in (("", below), ("-behind-another", aborted(9, 0, 5, 6) + below)):
@@ -544,26 +429,13 @@ def _settings(to: Repairs) -> None:
             recoveryPoint="120",
         )
     big = [Batch(base=at, recs=(Rec(value=bytes(1500)),), base_timestamp=1000 + at) for at in range(12)]
-    to.recover(
-        "interval-unknown",
-        "No index shows the index interval: recovery uses the default of brokers.",
-        basis,
-        {name_of(0): bytes_of(big)},
-        {**segment(big, interval=4096), **epochs((0, 0))},
-        12,
-        indexIntervalBytes=None,
-    )
     unusual = {**segment(long), name_of(0, ".index"): struct.pack(">ii", 9, 77)}
-    to.recover(
-        "interval-of-another-log",
-        "An index that does not fit its log shows no index interval.",
-        basis,
-        {**unusual, **segment(tail, 120, interval=9_999_999)},
-        {**unusual, **segment(tail, 120, interval=4096), **epochs((0, 120))},
-        180,
-        indexIntervalBytes=None,
-        recoveryPoint="120",
-    )
+    for name, why, files, left, end, named in (
+        ("interval-unknown", "No index shows the index interval: recovery uses the default of brokers.", {name_of(0): bytes_of(big)}, {**segment(big, interval=4096), **epochs((0, 0))}, 12, {}),
+        ("interval-of-another-log", "An index that does not fit its log shows no index interval.", {**unusual, **segment(tail, 120, interval=9_999_999)},
+         {**unusual, **segment(tail, 120, interval=4096), **epochs((0, 120))}, 180, {"recoveryPoint": "120"}),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, left, end, indexIntervalBytes=None, **named)
     _first_offsets(to, long, tail)
 
 
@@ -621,26 +493,12 @@ def _first_offsets(to: Repairs, long: list[Batch], tail: list[Batch]) -> None:
         )
     without = {name_of(0): bytes_of(FIRST), name_of(0, ".index"): ALL[name_of(0, ".index")]}
     clean = must("SEG-RCV-006", "SEG-PDR-012")
-    to.recover(
-        "no-time-index-like-broker",
-        "The time index of an unscanned segment is missing: brokers create it and leave it empty.",
-        clean,
-        {**without, **segment(SECOND, 15)},
-        {**without, **segment(SECOND, 15), name_of(0, ".timeindex"): b""},
-        24,
-        modes="b",
-        cleanShutdown=True,
-    )
-    to.recover(
-        "no-time-index-built",
-        "By the specification, recovery builds the missing time index from the log.",
-        clean,
-        {**without, **segment(SECOND, 15)},
-        {**segment(FIRST), **segment(SECOND, 15)},
-        24,
-        modes="t",
-        cleanShutdown=True,
-    )
+    for name, why, left, modes in (
+        ("no-time-index-like-broker", "The time index of an unscanned segment is missing: brokers create it and leave it empty.",
+         {**without, **segment(SECOND, 15), name_of(0, ".timeindex"): b""}, "b"),
+        ("no-time-index-built", "By the specification, recovery builds the missing time index from the log.", {**segment(FIRST), **segment(SECOND, 15)}, "t"),
+    ):  # fmt: skip
+        to.recover(name, why, clean, {**without, **segment(SECOND, 15)}, left, 24, modes=modes, cleanShutdown=True)
 
 
 def _strict_order(to: Repairs) -> None:
@@ -649,54 +507,21 @@ def _strict_order(to: Repairs) -> None:
     files = {name_of(0): bytes_of(back), name_of(0, ".index"): b""}
     rule = should("SEG-RCV-023")
     emptied = {"baseOffset": "0", "position": 0, "nextOffset": "0", "requirements": ["SEG-RCV-023", "SEG-LOG-006"]}
-    to.recover(
-        "order-emptied",
-        "An index entry is due where offsets go back: brokers empty the segment.",
-        rule,
-        files,
-        {**segment([])},
-        0,
-        modes="b",
-        plan={"scanned": ["0"], "cuts": [emptied], "dropped": []},
-        cleanShutdown=False,
-    )
     cut = {"baseOffset": "0", "position": 3 * SIZE, "nextOffset": "9", "requirements": ["SEG-RCV-032", "SEG-LOG-006"]}
-    to.recover(
-        "order-cut",
-        "By the specification, recovery cuts the segment before the offset that goes back.",
-        must("SEG-RCV-032", "SEG-LOG-006"),
-        files,
-        {**segment(FIRST[:3]), **epochs((0, 0))},
-        9,
-        modes="t",
-        plan={
-            "scanned": ["0"],
-            "cuts": [cut],
-            "dropped": [],
-            "remarks": [{"at": 3 * SIZE, "requirement": "SEG-LOG-006"}],
-            "differences": [{"at": 0, "requirement": "SEG-RCV-023"}],
-        },
-    )
-    to.recover(
-        "order-kept",
-        "Offsets go back where no index entry is due: brokers do not notice it.",
-        rule,
-        files,
-        {**segment(back, interval=4096), **epochs((0, 0))},
-        15,
-        modes="b",
-        indexIntervalBytes=4096,
-    )
+    for name, why, basis, left, end, modes, named in (
+        ("order-emptied", "An index entry is due where offsets go back: brokers empty the segment.", rule, {**segment([])}, 0, "b",
+         {"plan": {"scanned": ["0"], "cuts": [emptied], "dropped": []}, "cleanShutdown": False}),
+        ("order-cut", "By the specification, recovery cuts the segment before the offset that goes back.", must("SEG-RCV-032", "SEG-LOG-006"),
+         {**segment(FIRST[:3]), **epochs((0, 0))}, 9, "t",
+         {"plan": {"scanned": ["0"], "cuts": [cut], "dropped": [], "remarks": [{"at": 3 * SIZE, "requirement": "SEG-LOG-006"}], "differences": [{"at": 0, "requirement": "SEG-RCV-023"}]}}),
+        ("order-kept", "Offsets go back where no index entry is due: brokers do not notice it.", rule, {**segment(back, interval=4096), **epochs((0, 0))}, 15, "b", {"indexIntervalBytes": 4096}),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, left, end, modes=modes, **named)
     low = with_field(SECOND[0].encoded(), BASE_OFFSET, 14)
     below = {name_of(15): low + bytes_of(SECOND[1:]), name_of(15, ".index"): b""}
     misnamed = must("SEG-RCV-032", "SEG-LOG-008")
-    to.stops(
-        "order-below-the-base",
-        "By the specification, only the file name is wrong: recovery refuses and removes nothing.",
-        misnamed,
-        below,
-        is_by_text=True,
-    )
+    why = "By the specification, only the file name is wrong: recovery refuses and removes nothing."
+    to.stops("order-below-the-base", why, misnamed, below, is_by_text=True)
     short = bytes_of(FIRST[:2]) + with_field(FIRST[2].encoded(), LAST_OFFSET_DELTA, -1)
     to.recover(
         "order-negative-delta",
@@ -750,32 +575,15 @@ def _markers(to: Repairs) -> None:
         ("short-value", lone_control(4, control_key(0), b"\0"), "SEG-CTL-004"),
     ):
         rest = row(1, base=5)
-        to.recover(
-            f"marker-{name}-cut-behind",
-            "An end marker cannot be read: brokers keep it, cut the log after it, and do not start.",
-            should(found, "SEG-RCV-008", flags=("UNREADABLE_MARKER",)),
-            segment([*good, unusual, *rest]),
-            {**segment([*good, unusual]), **epochs((0, 0))},
-            5,
-            modes="b",
-            is_refusable=True,
-        )
         position = len(bytes_of(good))
         cut = {"baseOffset": "0", "position": position, "nextOffset": "4", "requirements": ["SEG-RCV-008", found]}
-        to.recover(
-            f"marker-{name}-cut-before",
-            "By the specification, recovery also removes the end marker that cannot be read.",
-            rule,
-            segment([*good, unusual, *rest]),
-            {**segment(good), **epochs((0, 0))},
-            4,
-            modes="t",
-            plan={
-                "cuts": [cut],
-                "remarks": [{"at": position, "requirement": found}],
-                "differences": [{"at": position, "requirement": "SEG-RCV-008"}],
-            },
-        )
+        for case, why, basis, left, end, modes, named in (
+            (f"marker-{name}-cut-behind", "An end marker cannot be read: brokers keep it, cut the log after it, and do not start.",
+             should(found, "SEG-RCV-008", flags=("UNREADABLE_MARKER",)), {**segment([*good, unusual]), **epochs((0, 0))}, 5, "b", {"is_refusable": True}),
+            (f"marker-{name}-cut-before", "By the specification, recovery also removes the end marker that cannot be read.", rule, {**segment(good), **epochs((0, 0))}, 4,
+             "t", {"plan": {"cuts": [cut], "remarks": [{"at": position, "requirement": found}], "differences": [{"at": position, "requirement": "SEG-RCV-008"}]}}),
+        ):  # fmt: skip
+            to.recover(case, why, basis, segment([*good, unusual, *rest]), left, end, modes=modes, **named)
     packed = Batch(
         base=4,
         codec="gzip",
@@ -785,12 +593,8 @@ def _markers(to: Repairs) -> None:
         producer_epoch=2,
         attributes=CONTROL | TRANSACTIONAL,
     )
-    to.stops(
-        "marker-compressed",
-        "An end marker cannot be decompressed: brokers do not start.",
-        should("SEG-COD-002", "SEG-RCV-008"),
-        segment([*good, packed]),
-    )
+    why = "An end marker cannot be decompressed: brokers do not start."
+    to.stops("marker-compressed", why, should("SEG-COD-002", "SEG-RCV-008"), segment([*good, packed]))
     kept = segment([*good, packed, *row(1, base=5)])
     to.recover(
         "marker-compressed-kept",
@@ -815,46 +619,22 @@ def _markers(to: Repairs) -> None:
         plan={"cuts": [], "remarks": [{"at": len(bytes_of(good)), "requirement": "SEG-CTL-003"}]},
     )
     unknown = lone_control(4, control_key(5), marker_value(0))
-    to.stops(
-        "marker-unknown",
-        "A control batch has a producer id, but ends no transaction: brokers do not start.",
-        should("SEG-CTL-003", "SEG-RCV-008"),
-        segment([*good, unknown]),
-    )
     outside = data(4, b"x", transactional=False, sequence=1)
-    to.stops(
-        "outside-of-its-transaction",
-        "A batch is not part of its producer's open transaction: brokers do not start.",
-        should("SEG-CTL-007", "SEG-RCV-008"),
-        segment([*good, outside]),
-    )
+    for name, why, requirement, files in (
+        ("marker-unknown", "A control batch has a producer id, but ends no transaction: brokers do not start.", "SEG-CTL-003", segment([*good, unknown])),
+        ("outside-of-its-transaction", "A batch is not part of its producer's open transaction: brokers do not start.", "SEG-CTL-007", segment([*good, outside])),
+    ):  # fmt: skip
+        to.stops(name, why, should(requirement, "SEG-RCV-008"), files)
     closed = [data(0, b"a"), marker("COMMIT", 1), data(2, b"x", transactional=False, sequence=1)]
-    to.recover(
-        "after-its-transaction",
-        "The transaction has ended: its producer may append without one.",
-        rule,
-        segment(closed),
-        {**segment(closed), **epochs((0, 0), (3, 1))},
-        3,
-    )
     others = [*good, data(4, b"x", transactional=False, producer_id=8), lone_control(5, None, b"", producer_id=-1)]
-    to.recover(
-        "of-other-producers",
-        "Batches of another producer, and control batches without one, do not affect the open transaction.",
-        rule,
-        segment(others),
-        {**segment(others), **epochs((0, 0))},
-        6,
-    )
     zero = [data(0, b"a", producer_id=0), marker("ABORT", 1, producer_id=0)]
-    to.recover(
-        "producer-0",
-        "A producer id of 0 is a valid id.",
-        must("SEG-RCV-025", "SEG-TXN-001"),
-        segment(zero),
-        {**segment(zero), name_of(0, ".txnindex"): aborted(0, 0, 1, 2), **epochs((0, 0), (3, 1))},
-        2,
-    )
+    for name, why, basis, files, left, end in (
+        ("after-its-transaction", "The transaction has ended: its producer may append without one.", rule, segment(closed), {**segment(closed), **epochs((0, 0), (3, 1))}, 3),
+        ("of-other-producers", "Batches of another producer, and control batches without one, do not affect the open transaction.", rule, segment(others), {**segment(others), **epochs((0, 0))}, 6),
+        ("producer-0", "A producer id of 0 is a valid id.", must("SEG-RCV-025", "SEG-TXN-001"), segment(zero),
+         {**segment(zero), name_of(0, ".txnindex"): aborted(0, 0, 1, 2), **epochs((0, 0), (3, 1))}, 2),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, left, end)
 
 
 def _believed(to: Repairs) -> None:
@@ -873,86 +653,37 @@ def _believed(to: Repairs) -> None:
             plan={"scanned": bases, "cuts": [], "dropped": []},
             recoveryPoint=str(point),
         )
-    to.recover(
-        "recovery-point-of-another-partition",
-        "Checkpoint entries of other partitions have no effect.",
-        must("SEG-RCV-002"),
-        ALL,
-        {**ALL, **epochs((0, 0))},
-        30,
-        plan={"scanned": ["0", "15", "24"]},
-        root={POINTS: offsets(("topic", 1, 30), ("other", 0, 30)), STARTS: offsets(("other", 0, 99))},
-    )
-    to.recover(
-        "damage-below-the-recovery-point",
-        "Recovery does not scan below the recovery point and finds no damage there.",
-        must("SEG-RCV-002"),
-        damaged,
-        {**damaged, **epochs((0, 24))},
-        30,
-        recoveryPoint="29",
-    )
+    for name, why, files, left, named in (
+        ("recovery-point-of-another-partition", "Checkpoint entries of other partitions have no effect.", ALL, {**ALL, **epochs((0, 0))},
+         {"plan": {"scanned": ["0", "15", "24"]}, "root": {POINTS: offsets(("topic", 1, 30), ("other", 0, 30)), STARTS: offsets(("other", 0, 99))}}),
+        ("damage-below-the-recovery-point", "Recovery does not scan below the recovery point and finds no damage there.", damaged, {**damaged, **epochs((0, 24))}, {"recoveryPoint": "29"}),
+    ):  # fmt: skip
+        to.recover(name, why, must("SEG-RCV-002"), files, left, 30, **named)
     bare = {**damaged}
     del bare[name_of(0, ".index")]
-    to.recover(
-        "no-index-and-damage",
-        "After a clean shutdown, recovery cuts a segment without an index and keeps the segments after it.",
-        must("SEG-RCV-004", "SEG-RCV-006"),
-        bare,
-        {**ALL, **segment([])},
-        30,
-        cleanShutdown=True,
-        plan={"scanned": ["0"], "dropped": []},
-    )
     ends = {**ALL, name_of(24): ALL[name_of(24)] + bytes(5)}
-    to.recover(
-        "clean-with-a-tail",
-        "By the specification, a tail after the last whole batch is removed, also after a clean shutdown.",
-        should("SEG-RCV-024"),
-        ends,
-        {**ALL, **epochs((0, 24))},
-        30,
-        modes="t",
-        cleanShutdown=True,
-        plan={
-            "scanned": [],
-            "cuts": [
-                {
-                    "baseOffset": "24",
-                    "position": 2 * SIZE,
-                    "nextOffset": "30",
-                    "requirements": ["SEG-RCV-024", "SEG-LOG-005"],
-                }
-            ],
-        },
-    )
-    to.recover("clean-with-a-tail-kept", "After a clean shutdown, a broker keeps the tail after the last whole batch.", clean, ends, ends, 30, modes="b", cleanShutdown=True)  # fmt: skip
     hidden = flipped(bytes_of(FIRST), 70)
     alone = {**segment(FIRST), name_of(0): hidden}
-    to.recover("clean-and-damaged", "After a clean shutdown, recovery does not verify checksums.", clean, alone, alone, 15, cleanShutdown=True)  # fmt: skip
+    for name, why, basis, files, left, end, named in (
+        ("no-index-and-damage", "After a clean shutdown, recovery cuts a segment without an index and keeps the segments after it.", must("SEG-RCV-004", "SEG-RCV-006"),
+         bare, {**ALL, **segment([])}, 30, {"plan": {"scanned": ["0"], "dropped": []}}),
+        ("clean-with-a-tail", "By the specification, a tail after the last whole batch is removed, also after a clean shutdown.", should("SEG-RCV-024"), ends,
+         {**ALL, **epochs((0, 24))}, 30,
+         {"modes": "t", "plan": {"scanned": [], "cuts": [{"baseOffset": "24", "position": 2 * SIZE, "nextOffset": "30", "requirements": ["SEG-RCV-024", "SEG-LOG-005"]}]}}),
+        ("clean-with-a-tail-kept", "After a clean shutdown, a broker keeps the tail after the last whole batch.", clean, ends, ends, 30, {"modes": "b"}),
+        ("clean-and-damaged", "After a clean shutdown, recovery does not verify checksums.", clean, alone, alone, 15, {}),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, left, end, cleanShutdown=True, **named)
     broken = with_field(FIRST[4].encoded(), (8, "i"), 3, seal=False)
     stopped = {**segment(FIRST), name_of(0): bytes_of(FIRST[:4]) + broken}
-    to.stops(
-        "clean-and-no-way-to-the-end",
-        "The log is damaged from the last index entry on: brokers find no log end offset and do not start.",
-        should("SEG-LOG-003", "SEG-RCV-001"),
-        stopped,
-        cleanShutdown=True,
-    )
+    why = "The log is damaged from the last index entry on: brokers find no log end offset and do not start."
+    to.stops("clean-and-no-way-to-the-end", why, should("SEG-LOG-003", "SEG-RCV-001"), stopped, cleanShutdown=True)
     early = {
         **segment(FIRST),
         name_of(0): with_field(FIRST[0].encoded(), (8, "i"), 3, seal=False) + bytes_of(FIRST[1:]),
     }
-    to.recover(
-        "clean-and-damaged-before-the-last-entry",
-        "The damage is before the last index entry: after a clean shutdown, brokers do not read there.",
-        clean,
-        early,
-        early,
-        15,
-        modes="b",
-        cleanShutdown=True,
-    )
+    why = "The damage is before the last index entry: after a clean shutdown, brokers do not read there."
+    to.recover("clean-and-damaged-before-the-last-entry", why, clean, early, early, 15, modes="b", cleanShutdown=True)
 
 
 def _truncated(to: Repairs) -> None:
@@ -969,76 +700,33 @@ def _truncated(to: Repairs) -> None:
             STARTS: offsets(("topic", 0, min(12, offset)), *others),
             MARKS: given[MARKS],
         }
-        to.truncate(
-            f"checkpoints-{offset}",
-            "Truncation lowers checkpoints above the new end to it, but not those of other partitions.",
-            must("SEG-TRN-005"),
-            offset,
-            files,
-            kept,
-            beside=lowered,
-            root=given,
-        )
-    to.truncate(
-        "checkpoints-below",
-        "Truncation does not change checkpoints that are not above the new end.",
-        must("SEG-TRN-005"),
-        20,
-        files,
-        {**segment(FIRST), **_short(SECOND[:1], 20, 15)},
-        beside={POINTS: offsets(("topic", 0, 20)), STARTS: offsets(("topic", 0, 0)), MARKS: None},
-        root={POINTS: offsets(("topic", 0, 20)), STARTS: offsets(("topic", 0, 0))},
-    )
+        why = "Truncation lowers checkpoints above the new end to it, but not those of other partitions."
+        to.truncate(f"checkpoints-{offset}", why, must("SEG-TRN-005"), offset, files, kept, beside=lowered, root=given)
     broken = b"0\n2\ntopic 0 24\n"
-    to.truncate(
-        "checkpoint-unreadable",
-        "Truncation leaves an unreadable checkpoint unchanged and still lowers the other one.",
-        must("SEG-TRN-005"),
-        9,
-        files,
-        _short(FIRST[:3], 9),
-        beside={POINTS: broken, STARTS: offsets(("topic", 0, 9)), MARKS: None},
-        root={POINTS: broken, STARTS: offsets(("topic", 0, 12))},
-    )
+    for name, why, offset, left, beside, root in (
+        ("checkpoints-below", "Truncation does not change checkpoints that are not above the new end.", 20, {**segment(FIRST), **_short(SECOND[:1], 20, 15)},
+         {POINTS: offsets(("topic", 0, 20)), STARTS: offsets(("topic", 0, 0)), MARKS: None}, {POINTS: offsets(("topic", 0, 20)), STARTS: offsets(("topic", 0, 0))}),
+        ("checkpoint-unreadable", "Truncation leaves an unreadable checkpoint unchanged and still lowers the other one.", 9, _short(FIRST[:3], 9),
+         {POINTS: broken, STARTS: offsets(("topic", 0, 9)), MARKS: None}, {POINTS: broken, STARTS: offsets(("topic", 0, 12))}),
+    ):  # fmt: skip
+        to.truncate(name, why, must("SEG-TRN-005"), offset, files, left, beside=beside, root=root)
     nothing = must("SEG-TRN-002")
     high = {POINTS: offsets(("topic", 0, 99)), STARTS: offsets(("topic", 0, 98))}
     for offset in (24, 25, 1000):
-        to.truncate(
-            f"at-{offset}",
-            "Truncation to the log end offset or above changes nothing, not even a checkpoint.",
-            nothing,
-            offset,
-            files,
-            files,
-            end=24,
-            beside=high,
-            root=high,
-        )
+        why = "Truncation to the log end offset or above changes nothing, not even a checkpoint."
+        to.truncate(f"at-{offset}", why, nothing, offset, files, files, end=24, beside=high, root=high)
     moved = {**segment(row(3, base=100), 100), **epochs((4, 100)), name_of(100, ".snapshot"): EMPTY}
-    to.truncate(
-        "below-the-first",
-        "Truncation below the first segment removes everything, also all leader epochs.",
-        nothing,
-        50,
-        moved,
-        {name_of(50): b"", EPOCHS: b"0\n0\n"},
-    )
-    to.truncate("to-the-base", "Truncation to the base offset of the first segment keeps that segment, empty.", nothing, 100, moved, {**segment([], 100), EPOCHS: b"0\n0\n", name_of(100, ".snapshot"): EMPTY}, unlike=[name_of(100, ".snapshot")])  # fmt: skip
     side = must("SEG-TRN-004")
     shots = {name_of(base, ".snapshot"): EMPTY for base in (0, 15, 18, 20, 21, 24)}
-    to.truncate(
-        "snapshots",
-        "Truncation removes snapshots above the offset and keeps one at the offset.",
-        side,
-        20,
-        {**files, **shots},
-        {
-            **segment(FIRST),
-            **_short(SECOND[:1], 20, 15),
-            **{name: content for name, content in shots.items() if name < name_of(21)},
-        },
-        unlike=[name_of(base, ".snapshot") for base in (0, 18)],
-    )
+    for name, why, basis, offset, directory, left, named in (
+        ("below-the-first", "Truncation below the first segment removes everything, also all leader epochs.", nothing, 50, moved, {name_of(50): b"", EPOCHS: b"0\n0\n"}, {}),
+        ("to-the-base", "Truncation to the base offset of the first segment keeps that segment, empty.", nothing, 100, moved,
+         {**segment([], 100), EPOCHS: b"0\n0\n", name_of(100, ".snapshot"): EMPTY}, {"unlike": [name_of(100, ".snapshot")]}),
+        ("snapshots", "Truncation removes snapshots above the offset and keeps one at the offset.", side, 20, {**files, **shots},
+         {**segment(FIRST), **_short(SECOND[:1], 20, 15), **{name: content for name, content in shots.items() if name < name_of(21)}},
+         {"unlike": [name_of(base, ".snapshot") for base in (0, 18)]}),
+    ):  # fmt: skip
+        to.truncate(name, why, basis, offset, directory, left, **named)
     for offset, left in ((16, ((0, 0), (1, 9))), (17, ((0, 0), (1, 9), (2, 16))), (9, ((0, 0),)), (1, ((0, 0),))):
         kept = {
             16: {**segment(FIRST), **_short([], 16, 15)},
@@ -1066,14 +754,8 @@ def _truncated(to: Repairs) -> None:
             {name_of(0): bytes_of(ended[:count]), name_of(0, ".txnindex"): rows},
         )
     zeros = {**files, name_of(15, ".index"): ALL[name_of(15, ".index")] + bytes(80), name_of(15, ".timeindex"): ALL[name_of(15, ".timeindex")] + bytes(120)}  # fmt: skip
-    to.truncate(
-        "preallocated",
-        "Zeros of a preallocated index are not entries.",
-        must("SEG-TRN-003"),
-        20,
-        zeros,
-        {**segment(FIRST), **_short(SECOND[:1], 20, 15)},
-    )
+    why = "Zeros of a preallocated index are not entries."
+    to.truncate("preallocated", why, must("SEG-TRN-003"), 20, zeros, {**segment(FIRST), **_short(SECOND[:1], 20, 15)})
     to.refused("negative", "Truncation to an offset below 0 is refused.", must("SEG-TRN-001"), -1, files)
     to.refused("nothing", "A directory without a log cannot be truncated.", must("SEG-TRN-001"), 0, {"notes.txt": b""})
 
@@ -1096,60 +778,23 @@ def _short(units: Sequence[Batch], offset: int, base: int = 0) -> Files:
 def _unusual(to: Repairs) -> None:
     """Add what is found once in a thousand directories."""
     high = [*FIRST[:4], replace(FIRST[4], base=2, base_timestamp=5000)]
-    to.recover(
-        "order-late-time",
-        "An offset that goes back has the largest timestamp, though no index entry is due: brokers empty the segment.",
-        should("SEG-RCV-023"),
-        {name_of(0): bytes_of(high), name_of(0, ".index"): b""},
-        segment([]),
-        0,
-        modes="b",
-        plan={
-            "cuts": [
-                {"baseOffset": "0", "position": 0, "nextOffset": "0", "requirements": ["SEG-RCV-023", "SEG-LOG-006"]}
-            ]
-        },
-        indexIntervalBytes=3 * SIZE - 1,
-    )
-    to.recover(
-        "empty-without-time-index",
-        "An empty log has an offset index, but no time index.",
-        must("SEG-RCV-025"),
-        {name_of(0): b"", name_of(0, ".index"): b""},
-        segment([]),
-        0,
-    )
     short = {name.lstrip("0"): content for name, content in segment(SECOND, 15).items()}
-    to.recover(
-        "names-with-few-digits",
-        "File names have too few digits: recovery renames the files, because a broker would not find such indexes.",
-        must("SEG-PDR-005"),
-        {**segment(FIRST), **short},
-        {**segment(FIRST), **segment(SECOND, 15), **epochs((0, 0))},
-        24,
-        modes="t",
-    )
     gone = Batch(base=4, recs=(), last_delta=0, producer_id=9, producer_epoch=2, attributes=CONTROL | TRANSACTIONAL)
     kept = segment([data(0, b"a"), *row(1, base=1), gone, *row(1, base=5)])
-    to.recover(
-        "marker-removed",
-        "Compaction removed the end marker and kept its empty batch: that is valid.",
-        must("SEG-RCV-008"),
-        kept,
-        {**kept, **epochs((0, 0))},
-        8,
-        plan={"cuts": [], "remarks": [], "differences": []},
-    )
     far = [Batch(base=0), Batch(base=2**31 - 1)]
-    to.recover(
-        "offsets-as-far-as-they-go",
-        "The segment ends with the greatest offset that its index can contain.",
-        must("SEG-RCV-003", "SEG-LOG-009"),
-        segment(far),
-        {**segment(far), **epochs((0, 0))},
-        2**31,
-        plan={"cuts": [], "remarks": []},
-    )
+    for name, why, basis, files, remains, end, named in (
+        ("order-late-time", "An offset that goes back has the largest timestamp, though no index entry is due: brokers empty the segment.", should("SEG-RCV-023"),
+         {name_of(0): bytes_of(high), name_of(0, ".index"): b""}, segment([]), 0,
+         {"modes": "b", "plan": {"cuts": [{"baseOffset": "0", "position": 0, "nextOffset": "0", "requirements": ["SEG-RCV-023", "SEG-LOG-006"]}]}, "indexIntervalBytes": 3 * SIZE - 1}),
+        ("empty-without-time-index", "An empty log has an offset index, but no time index.", must("SEG-RCV-025"), {name_of(0): b"", name_of(0, ".index"): b""}, segment([]), 0, {}),
+        ("names-with-few-digits", "File names have too few digits: recovery renames the files, because a broker would not find such indexes.", must("SEG-PDR-005"),
+         {**segment(FIRST), **short}, {**segment(FIRST), **segment(SECOND, 15), **epochs((0, 0))}, 24, {"modes": "t"}),
+        ("marker-removed", "Compaction removed the end marker and kept its empty batch: that is valid.", must("SEG-RCV-008"), kept, {**kept, **epochs((0, 0))}, 8,
+         {"plan": {"cuts": [], "remarks": [], "differences": []}}),
+        ("offsets-as-far-as-they-go", "The segment ends with the greatest offset that its index can contain.", must("SEG-RCV-003", "SEG-LOG-009"), segment(far),
+         {**segment(far), **epochs((0, 0))}, 2**31, {"plan": {"cuts": [], "remarks": []}}),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, remains, end, **named)
     for name, cut in (("first", 0), ("second", 1)):
         logs_cut = {name_of(0): bytes_of(FIRST), name_of(15): bytes_of(SECOND), name_of(24): bytes_of(THIRD)}
         broken = name_of(0 if cut == 0 else 15)
@@ -1175,35 +820,18 @@ def _unusual(to: Repairs) -> None:
                 "dropped": [["15", "24"], ["24"]][cut],
             },
         )
-    to.recover(
-        "recovery-point-and-an-index-that-is-missing",
-        "A cut below the recovery point, for a missing index, drops no segments; a cut above it does.",
-        must("SEG-RCV-004", "SEG-RCV-006"),
-        {
-            name: content
-            for name, content in {
-                **ALL,
-                name_of(0): flipped(ALL[name_of(0)], 70),
-                name_of(15): flipped(ALL[name_of(15)], 70),
-            }.items()
-            if name != name_of(0, ".index")
-        },
-        {**segment([]), **segment([], 15)},
-        15,
-        recoveryPoint="20",
-        plan={"scanned": ["0", "15"], "dropped": ["24"]},
-    )
     point = {**ALL, name_of(15): flipped(ALL[name_of(15)], 70)}
-    to.recover(
-        "recovery-point-above-an-index-that-is-missing",
-        "A segment without an index, below the recovery point, is cut; the segment after it stays.",
-        must("SEG-RCV-004", "SEG-RCV-006"),
-        {name: content for name, content in point.items() if name != name_of(15, ".index")},
-        {**ALL, **segment([], 15), **epochs((0, 24))},
-        30,
-        recoveryPoint="24",
-        plan={"scanned": ["15", "24"], "dropped": []},
-    )
+    for name, why, files, remains, end, recovery_point, plan in (
+        ("recovery-point-and-an-index-that-is-missing", "A cut below the recovery point, for a missing index, drops no segments; a cut above it does.",
+         {name: content for name, content in {**ALL, name_of(0): flipped(ALL[name_of(0)], 70), name_of(15): flipped(ALL[name_of(15)], 70)}.items() if name != name_of(0, ".index")},
+         {**segment([]), **segment([], 15)}, 15, "20", {"scanned": ["0", "15"], "dropped": ["24"]}),
+        ("recovery-point-above-an-index-that-is-missing", "A segment without an index, below the recovery point, is cut; the segment after it stays.",
+         {name: content for name, content in point.items() if name != name_of(15, ".index")}, {**ALL, **segment([], 15), **epochs((0, 24))}, 30, "24",
+         {"scanned": ["15", "24"], "dropped": []}),
+    ):  # fmt: skip
+        to.recover(
+            name, why, must("SEG-RCV-004", "SEG-RCV-006"), files, remains, end, recoveryPoint=recovery_point, plan=plan
+        )
 
 
 def _rare(to: Repairs) -> None:
@@ -1235,67 +863,23 @@ def _rare(to: Repairs) -> None:
         )
     two = [data(0, b"a"), marker("ABORT", 1), data(2, b"b", sequence=1)]
     first, second = segment(two), segment([marker("ABORT", 3)], 3)
-    to.recover(
-        "aborts-of-the-segment-before",
-        "An aborted transaction that ended in an earlier segment is listed there, not again.",
-        must("SEG-RCV-025", "SEG-TXN-001"),
-        {**first, **second},
-        {**first, **second, name_of(3, ".txnindex"): aborted(9, 2, 3, 4), **epochs((3, 3))},
-        4,
-        recoveryPoint="3",
-    )
-    to.recover(
-        "aborts-of-both-segments",
-        "Each segment lists the aborted transactions that end in it.",
-        must("SEG-RCV-025", "SEG-TXN-001"),
-        {**first, **second},
-        {
-            **first,
-            **second,
-            name_of(0, ".txnindex"): aborted(9, 0, 1, 2),
-            name_of(3, ".txnindex"): aborted(9, 2, 3, 4),
-            **epochs((0, 0), (3, 1)),
-        },
-        4,
-    )
     grown = [replace(one, leader_epoch=epoch) for one, epoch in zip(FIRST, (0, 2, 2, 5, 6), strict=True)]
-    to.recover(
-        "epochs-known-begins-later",
-        "The checkpoint has the epoch of a batch already, with a later start offset: it stays unchanged.",
-        must("SEG-RCV-036"),
-        {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))},
-        {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))},
-        15,
-    )
     wide = [Batch(base=0), Batch(base=2**31, base_timestamp=2000), Batch(base=2**31 + 5, base_timestamp=3000)]
     parts = {**segment(wide[:1]), **segment(wide[1:], 2**31)}
-    to.recover(
-        "offsets-too-far-for-an-index",
-        "Offsets are too far from the base offset for an index: the segment is split before them.",
-        should("SEG-RCV-022", "SEG-LOG-009"),
-        {name_of(0): bytes_of(wide), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
-        {**parts, **epochs((0, 0))},
-        2**31 + 6,
-        modes="bt",
-    )
     clean = must("SEG-RCV-002")
-    to.recover(
-        "nothing-differs",
-        "Nothing is damaged: the plan lists no difference to brokers.",
-        clean,
-        ALL,
-        {**ALL, **epochs((0, 0))},
-        30,
-        modes="t",
-        plan={"cuts": [], "remarks": [], "differences": []},
-    )
-    to.recover(
-        "cut-like-brokers",
-        "Brokers cut and drop the same: the plan lists no difference to them.",
-        must("SEG-RCV-003", "SEG-RCV-004"),
-        {**ALL, name_of(15): flipped(ALL[name_of(15)], SIZE + 70)},
-        {**segment(FIRST), **segment(SECOND[:1], 15), **epochs((0, 0))},
-        18,
-        modes="t",
-        plan={"differences": []},
-    )
+    for name, why, basis, files, left, end, named in (
+        ("aborts-of-the-segment-before", "An aborted transaction that ended in an earlier segment is listed there, not again.", must("SEG-RCV-025", "SEG-TXN-001"),
+         {**first, **second}, {**first, **second, name_of(3, ".txnindex"): aborted(9, 2, 3, 4), **epochs((3, 3))}, 4, {"recoveryPoint": "3"}),
+        ("aborts-of-both-segments", "Each segment lists the aborted transactions that end in it.", must("SEG-RCV-025", "SEG-TXN-001"), {**first, **second},
+         {**first, **second, name_of(0, ".txnindex"): aborted(9, 0, 1, 2), name_of(3, ".txnindex"): aborted(9, 2, 3, 4), **epochs((0, 0), (3, 1))}, 4, {}),
+        ("epochs-known-begins-later", "The checkpoint has the epoch of a batch already, with a later start offset: it stays unchanged.", must("SEG-RCV-036"),
+         {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))}, {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))}, 15, {}),
+        ("offsets-too-far-for-an-index", "Offsets are too far from the base offset for an index: the segment is split before them.", should("SEG-RCV-022", "SEG-LOG-009"),
+         {name_of(0): bytes_of(wide), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""}, {**parts, **epochs((0, 0))}, 2**31 + 6, {"modes": "bt"}),
+        ("nothing-differs", "Nothing is damaged: the plan lists no difference to brokers.", clean, ALL, {**ALL, **epochs((0, 0))}, 30,
+         {"modes": "t", "plan": {"cuts": [], "remarks": [], "differences": []}}),
+        ("cut-like-brokers", "Brokers cut and drop the same: the plan lists no difference to them.", must("SEG-RCV-003", "SEG-RCV-004"),
+         {**ALL, name_of(15): flipped(ALL[name_of(15)], SIZE + 70)}, {**segment(FIRST), **segment(SECOND[:1], 15), **epochs((0, 0))}, 18,
+         {"modes": "t", "plan": {"differences": []}}),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, left, end, **named)

@@ -190,12 +190,8 @@ def _large(add: Scale) -> None:
     basis = must("SEG-BAT-001", "SEG-REC-012", flags=("SCALE",), needs=("magic:2",))
     packed = replace(basis, needs=("magic:2", "codec:gzip"))
     add.valid("million-records-in-one-batch", "A million records in one batch.", basis, Made(MILLION))
-    add.valid(
-        "million-records-in-gzip",
-        "A million records in one batch, compressed with gzip.",
-        packed,
-        Made(MILLION, codec="gzip"),
-    )
+    why = "A million records in one batch, compressed with gzip."
+    add.valid("million-records-in-gzip", why, packed, Made(MILLION, codec="gzip"))
     add.valid("64-mebibytes", "64 batches of a mebibyte.", basis, Made(1024, 64, bytes(range(256)), 4))
     add.valid("one-value-of-16-mebibytes", "One record with a value of 16 MiB.", basis, Made(1, 1, b"abcd", 1 << 22))
     thousand = tuple(Rec(key=b"k%d" % at, value=b"v%d" % at, time=at) for at in range(1000))
@@ -203,12 +199,8 @@ def _large(add: Scale) -> None:
         batch = Batch(recs=thousand, codec=codec, compress=compress)
         named = replace(basis, needs=("magic:2", f"codec:{codec}"))
         add.valid(f"100-{codec}-batches", "A hundred batches of a thousand records.", named, Repeated((batch,), 100))
-    add.valid(
-        "million-records-in-1000-batches",
-        "A million records in a thousand batches.",
-        basis,
-        Repeated((Batch(recs=thousand),), 1000),
-    )
+    why = "A million records in a thousand batches."
+    add.valid("million-records-in-1000-batches", why, basis, Repeated((Batch(recs=thousand),), 1000))
 
 
 def _many(add: Scale) -> None:
@@ -219,12 +211,8 @@ def _many(add: Scale) -> None:
     add.valid("5000-stamped-batches", "Each of 5,000 batches has LogAppendTime.", basis, Repeated((stamped,), 5000))
     for magic, since in ((0, "0.8"), (1, "0.10")):
         old = replace(basis, req=(f"SEG-MSG-00{magic + 1}",), needs=(f"magic:{magic}",), since=since)
-        add.valid(
-            f"50000-messages-of-magic-{magic}",
-            "Fifty thousand messages without wrappers.",
-            old,
-            Repeated((Msg(magic=magic),), 50_000),
-        )
+        why = "Fifty thousand messages without wrappers."
+        add.valid(f"50000-messages-of-magic-{magic}", why, old, Repeated((Msg(magic=magic),), 50_000))
         inner = inner_messages(1000)
         if magic:
             wrapper = Wrapper(offset=999, inner=inner, offsets=tuple(range(1000)), compress=gzip)
@@ -233,39 +221,24 @@ def _many(add: Scale) -> None:
                 "300-wrappers", "Three hundred wrappers of a thousand messages each.", named, Repeated((wrapper,), 300)
             )
     mixed = replace(basis, req=("SEG-LOG-011",), needs=("magic:0", "magic:1", "magic:2"))
-    add.valid(
-        "three-formats",
-        "A log that two upgrades have changed: a thousand entries of each format.",
-        mixed,
-        *(Repeated((unit,), 1000) for unit in (Msg(magic=0), Msg(magic=1), Batch())),
-    )
+    why = "A log that two upgrades have changed: a thousand entries of each format."
+    add.valid("three-formats", why, mixed, *(Repeated((unit,), 1000) for unit in (Msg(magic=0), Msg(magic=1), Batch())))
 
 
 def _runs(add: Scale) -> None:
     basis = must("SEG-BAT-018", "SEG-BAT-016", flags=("RUN",), needs=("magic:2",))
     good = Repeated((Batch(),), 3)
-    add.valid(
-        "5000-empty-batches",
-        "A run of 5,000 empty batches, as the cleaner leaves them.",
-        basis,
-        Repeated((empty(0, 4),), 5000),
-        good,
-    )
     ended = replace(basis, req=("SEG-CTL-009",))
     ends = Repeated((replace(marker("COMMIT", 0), base=0),), 5000)
-    add.valid(
-        "5000-markers", "A run of 5,000 end markers of transactions without records in this log.", ended, ends, good
-    )
     pairs = Repeated((data(0, b"a", b"b"), marker("COMMIT", 2)), 3000)
-    add.valid("3000-transactions", "Three thousand transactions, each of two records and a marker.", ended, pairs, good)
     between = Repeated((Batch(), empty(1, 3), marker("ABORT", 5)), 2000)
-    add.valid(
-        "2000-of-each-in-turn",
-        "Batches with records, empty batches and markers alternate, 2,000 of each.",
-        ended,
-        between,
-        good,
-    )
+    for name, why, terms, unit in (
+        ("5000-empty-batches", "A run of 5,000 empty batches, as the cleaner leaves them.", basis, Repeated((empty(0, 4),), 5000)),
+        ("5000-markers", "A run of 5,000 end markers of transactions without records in this log.", ended, ends),
+        ("3000-transactions", "Three thousand transactions, each of two records and a marker.", ended, pairs),
+        ("2000-of-each-in-turn", "Batches with records, empty batches and markers alternate, 2,000 of each.", ended, between),
+    ):  # fmt: skip
+        add.valid(name, why, terms, unit, good)
     whole = Batch().encoded()
     bad = with_field(whole, CRC, int.from_bytes(whole[CRC[0] : CRC[0] + 4], "big") ^ 1, seal=False)
     damaged = Repeated((Batch(),), 1, (bad,))

@@ -180,15 +180,8 @@ def _tails(family: Family) -> None:
             more=False,
         )
     for zeros in (18, 61, 4096):
-        family.invalid(
-            f"zeros-{zeros}-then-a-byte",
-            "Zeros with one other byte after them do not last up to the end of the file.",
-            damaged,
-            "length",
-            GOOD,
-            bytes(zeros) + b"\1",
-            more=False,
-        )
+        why = "Zeros with one other byte after them do not last up to the end of the file."
+        family.invalid(f"zeros-{zeros}-then-a-byte", why, damaged, "length", GOOD, bytes(zeros) + b"\1", more=False)
 
 
 def _damage(families: Mapping[str, Family]) -> None:
@@ -289,15 +282,8 @@ def _recoveries(to: Repairs) -> None:
     shut = should("SEG-RCV-024")
     for name, base in (("first", 0), ("second", 15)):
         files = {**ALL, name_of(base): ALL[name_of(base)] + bytes(5)}
-        to.recover(
-            f"clean-tail-of-the-{name}-segment",
-            "After a clean shutdown only the end of the last segment is looked at: a tail of another one stays.",
-            shut,
-            files,
-            files,
-            30,
-            cleanShutdown=True,
-        )
+        reason = "After a clean shutdown only the end of the last segment is looked at: a tail of another one stays."
+        to.recover(f"clean-tail-of-the-{name}-segment", reason, shut, files, files, 30, cleanShutdown=True)
     for name, tail in (("size", struct.pack(">qi", 30, -1) + bytes(8)), ("magic", struct.pack(">qiib", 30, 2, 0, 2))):
         to.recover(
             f"clean-tail-of-an-impossible-{name}",
@@ -432,10 +418,5 @@ def _flushed(family: Family) -> None:
         ("after-a-roll", (one, {"do": "roll"}, wait), (0, None, 2)),
     ):
         expect = {"steps": [{} if point is None else {"recoveryPoint": str(point)} for point in points]}
-        ScenarioCases(family).write(
-            f"flushed-moves-the-recovery-point-{name}",
-            "An append that waits for the disk flushes the log: the recovery point is its end.",
-            basis,
-            expect,
-            *steps,
-        )
+        why = "An append that waits for the disk flushes the log: the recovery point is its end."
+        ScenarioCases(family).write(f"flushed-moves-the-recovery-point-{name}", why, basis, expect, *steps)

@@ -59,24 +59,12 @@ def _split(to: Repairs) -> None:
     fits = must("SEG-RCV-003", "SEG-LOG-009")
     to.recover("no-split-base-50", "The segment ends with the greatest offset that its index can contain: it is not split.", fits, bare([first, edge], 50), {**kept, **epochs((0, 50))}, 50 + FAR, plan={"remarks": []})  # fmt: skip
     backwards = replace(far, base=FAR + 5, last_delta=-1)
-    to.stops(
-        "split-entry-that-ends-before-it-begins",
-        "The entry at the split ends before it begins: brokers do not start.",
-        should("SEG-LOG-009", "SEG-RCV-022"),
-        bare([near, backwards]),
-    )
-    to.stops(
-        "split-with-a-tail",
-        "Bytes after the last entry: brokers fail to split the segment.",
-        should("SEG-LOG-005", "SEG-RCV-022"),
-        {**bare([near, far]), name_of(0): bytes_of([near, far]) + bytes(5)},
-    )
-    to.stops(
-        "split-and-a-smaller-offset-behind",
-        "A smaller offset follows the offset at the split: brokers fail to split the segment.",
-        should("SEG-LOG-009", "SEG-RCV-022"),
-        bare([near, far, Batch(base=9)]),
-    )
+    for name, reason, requirement, files in (
+        ("split-entry-that-ends-before-it-begins", "The entry at the split ends before it begins: brokers do not start.", "SEG-LOG-009", bare([near, backwards])),
+        ("split-with-a-tail", "Bytes after the last entry: brokers fail to split the segment.", "SEG-LOG-005", {**bare([near, far]), name_of(0): bytes_of([near, far]) + bytes(5)}),
+        ("split-and-a-smaller-offset-behind", "A smaller offset follows the offset at the split: brokers fail to split the segment.", "SEG-LOG-009", bare([near, far, Batch(base=9)])),
+    ):  # fmt: skip
+        to.stops(name, reason, should(requirement, "SEG-RCV-022"), files)
 
 
 def _remarks(to: Repairs) -> None:
@@ -153,15 +141,8 @@ def _names(to: Repairs) -> None:
     left = {**good, **epochs((0, 0))}
     for name, unusual in (("log", "15.log"), ("index", "15.index"), ("of-the-first", "0.log")):
         extra = {unusual: b"other bytes"}
-        to.recover(
-            f"name-twice-{name}",
-            "A file with the right name exists: recovery leaves the one with too few digits unchanged.",
-            rule,
-            {**good, **extra},
-            {**left, **extra},
-            24,
-            modes="t",
-        )
+        why = "A file with the right name exists: recovery leaves the one with too few digits unchanged."
+        to.recover(f"name-twice-{name}", why, rule, {**good, **extra}, {**left, **extra}, 24, modes="t")
     stray = {"77.snapshot.deleted": b"x", "77.txnindex": b""}
     to.recover("name-of-an-orphan", "Recovery removes an index without a log, also if its name has too few digits.", should("SEG-RCV-026"), {**good, **stray}, left, 24, modes="t")  # fmt: skip
 
@@ -180,13 +161,6 @@ def _far_and_late(to: Repairs) -> None:
     )
     begun = segment([data(0, b"a"), *row(1, base=1)])
     outside = segment([data(4, b"x", transactional=False, sequence=1)], 4)
-    to.stops(
-        "outside-of-a-transaction-of-the-segment-before",
-        "A batch is not part of the transaction that its producer opened in an earlier segment: brokers do not start.",
-        should("SEG-CTL-007", "SEG-RCV-008"),
-        {**begun, **outside},
-        recoveryPoint="4",
-    )
     crossed = [
         data(0, b"a", producer_id=1),
         data(1, b"b", producer_id=2),
@@ -194,21 +168,17 @@ def _far_and_late(to: Repairs) -> None:
         marker("ABORT", 5, producer_id=1),
         marker("ABORT", 3, producer_id=2),
     ]
-    to.stops(
-        "abort-before-the-last-one",
-        "An abort marker has a smaller offset than the abort marker before it: brokers do not start.",
-        should("SEG-TXN-004", "SEG-RCV-023"),
-        {name_of(0): bytes_of(crossed), name_of(0, ".index"): b""},
-        indexIntervalBytes=4096,
-    )
     unusual = lone_control(2**31 + 1, control_key(5), marker_value(0))
     far = [Batch(base=0), Batch(base=2**31, base_timestamp=2000), unusual]
-    to.stops(
-        "split-and-then-stopped",
-        "A broker splits the segment first; then it finds a control record that it cannot start with.",
-        should("SEG-CTL-003", "SEG-RCV-022"),
-        {name_of(0): bytes_of(far), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
-    )
+    for name, why, basis, files, named in (
+        ("outside-of-a-transaction-of-the-segment-before", "A batch is not part of the transaction that its producer opened in an earlier segment: brokers do not start.",
+         should("SEG-CTL-007", "SEG-RCV-008"), {**begun, **outside}, {"recoveryPoint": "4"}),
+        ("abort-before-the-last-one", "An abort marker has a smaller offset than the abort marker before it: brokers do not start.", should("SEG-TXN-004", "SEG-RCV-023"),
+         {name_of(0): bytes_of(crossed), name_of(0, ".index"): b""}, {"indexIntervalBytes": 4096}),
+        ("split-and-then-stopped", "A broker splits the segment first; then it finds a control record that it cannot start with.", should("SEG-CTL-003", "SEG-RCV-022"),
+         {name_of(0): bytes_of(far), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""}, {}),
+    ):  # fmt: skip
+        to.stops(name, why, basis, files, **named)
     behind = Batch(
         base=4,
         stored=Rec(key=control_key(0), value=marker_value(0)).encoded() + b"\0",
@@ -257,24 +227,11 @@ def _far_and_late(to: Repairs) -> None:
     rows = b"".join(struct.pack(">ii", at, at * size) for at in (3, 4, 9))
     wide_index = {**segment(wide), name_of(0, ".index"): rows}
     more = [Batch(base=at, recs=(Rec(value=bytes(1500)),), base_timestamp=1000 + at) for at in range(12, 24)]
-    to.recover(
-        "interval-of-no-rule-and-wide",
-        "No interval explains the index, whose entries are far apart: recovery uses the default of brokers.",
-        should("SEG-RCV-025", needs=KEEPS_INTERVAL),
-        {**wide_index, **segment(more, 12, interval=9_999_999)},
-        {**wide_index, **segment(more, 12, interval=4096), **epochs((0, 12))},
-        24,
-        indexIntervalBytes=None,
-        recoveryPoint="12",
-    )
-    to.recover(
-        "metadata-log",
-        "Recovery scans the whole metadata log, also after a clean shutdown of the log directory.",
-        must("SEG-RCV-002"),
-        ALL,
-        {**ALL, **epochs((0, 0))},
-        30,
-        plan={"scanned": ["0", "15", "24"]},
-        topic="__cluster_metadata",
-        cleanShutdown=True,
-    )
+    for name, why, basis, files, left, end, named in (
+        ("interval-of-no-rule-and-wide", "No interval explains the index, whose entries are far apart: recovery uses the default of brokers.",
+         should("SEG-RCV-025", needs=KEEPS_INTERVAL), {**wide_index, **segment(more, 12, interval=9_999_999)},
+         {**wide_index, **segment(more, 12, interval=4096), **epochs((0, 12))}, 24, {"indexIntervalBytes": None, "recoveryPoint": "12"}),
+        ("metadata-log", "Recovery scans the whole metadata log, also after a clean shutdown of the log directory.", must("SEG-RCV-002"), ALL, {**ALL, **epochs((0, 0))},
+         30, {"plan": {"scanned": ["0", "15", "24"]}, "topic": "__cluster_metadata", "cleanShutdown": True}),
+    ):  # fmt: skip
+        to.recover(name, why, basis, files, left, end, **named)

@@ -56,13 +56,8 @@ def twice(families: Mapping[str, Family]) -> None:
 def _repeated(to: States) -> None:
     """Ask for batches that a producer sends again."""
     pairs = [batch(2 * at, 2 * at, 2) for at in range(6)]
-    to.repeats(
-        "again-the-fifth-of-pairs",
-        "The batch of two records repeats the fifth from the end, which a leader remembers.",
-        pairs,
-        sent(2, 2),
-        3,
-    )
+    reason = "The batch of two records repeats the fifth from the end, which a leader remembers."
+    to.repeats("again-the-fifth-of-pairs", reason, pairs, sent(2, 2), 3)
     refused = "SEG-APP-007"
     for name, why, log, new in (
         ("the-sixth-of-pairs", "It repeats the sixth from the end, which a leader does not remember.", pairs, (0, 2)),
@@ -71,13 +66,8 @@ def _repeated(to: States) -> None:
     ):
         to.refuses(f"again-{name}", f"The batch is no duplicate. {why}", refused, log, sent(*new))
     marked = [*(opened(at, sequence=at) for at in range(5)), marker("COMMIT", 5)]
-    to.repeats(
-        "again-the-fifth-before-a-marker",
-        "The batch repeats the fifth from the end: the end marker behind it is none of the five.",
-        marked,
-        opened(0),
-        0,
-    )
+    reason = "The batch repeats the fifth from the end: the end marker behind it is none of the five."
+    to.repeats("again-the-fifth-before-a-marker", reason, marked, opened(0), 0)
     to.refuses(
         "again-of-an-older-epoch-with-its-sequences",
         "The batch has the sequences of one of the newest producer epoch, and an older epoch: it is no duplicate.",
@@ -111,36 +101,15 @@ def _fenced(to: States) -> None:
     undone = marker("ABORT", 3, epoch=6)
     to.takes("older-coordinator-abort-replicated", taken, "SEG-TXN-006", seen, undone, **aborts)
     newer = [batch(0, 0, epoch=3)]
-    to.takes(
-        "older-epoch-of-data-replicated",
-        "A follower takes a batch of an older producer epoch from its leader.",
-        epoch,
-        newer,
-        batch(1, 0),
-        policy="replicate",
-    )
-    to.refuses(
-        "older-epoch-of-a-coordinator",
-        "A batch of a coordinator has an older producer epoch: it is refused as that of a producer is.",
-        epoch,
-        newer,
-        sent(1),
-        **coordinator,
-    )
-    to.refuses(
-        "older-epoch-by-a-commit",
-        "The batch has an older producer epoch than an end marker behind its last batch.",
-        epoch,
-        [opened(0), marker("COMMIT", 1, producer_epoch=3)],
-        sent(1),
-    )
-    to.refuses(
-        "not-part-of-the-second",
-        "A second transaction is open: all batches of its producer have to be part of it.",
-        "SEG-APP-023",
-        [opened(0), marker("COMMIT", 1), opened(2, sequence=1)],
-        sent(2),
-    )
+    reason = "A follower takes a batch of an older producer epoch from its leader."
+    to.takes("older-epoch-of-data-replicated", reason, epoch, newer, batch(1, 0), policy="replicate")
+    reason = "A batch of a coordinator has an older producer epoch: it is refused as that of a producer is."
+    to.refuses("older-epoch-of-a-coordinator", reason, epoch, newer, sent(1), **coordinator)
+    for name, reason, rule, log, new in (
+        ("older-epoch-by-a-commit", "The batch has an older producer epoch than an end marker behind its last batch.", epoch, [opened(0), marker("COMMIT", 1, producer_epoch=3)], sent(1)),
+        ("not-part-of-the-second", "A second transaction is open: all batches of its producer have to be part of it.", "SEG-APP-023", [opened(0), marker("COMMIT", 1), opened(2, sequence=1)], sent(2)),
+    ):  # fmt: skip
+        to.refuses(name, reason, rule, log, new)
 
 
 def _epochs(family: Family) -> None:

@@ -103,39 +103,28 @@ def _directories(to: Verifying) -> None:
 def _segments(to: Verifying) -> None:
     log = name_of(0)
     good = whole(FIRST)
-    to.says(
-        "partition",
-        "All files are valid: a validator reports nothing.",
-        must("SEG-LOG-006"),
-        {**good, **whole(SECOND, 15)},
-    )
-    to.finds("checksum", "A wrong checksum.", "SEG-BAT-003", {**good, log: flipped(bytes_of(FIRST), 70)}, log, "error")
+    why = "All files are valid: a validator reports nothing."
+    to.says("partition", why, must("SEG-LOG-006"), {**good, **whole(SECOND, 15)})
     two = {**good, log: flipped(flipped(bytes_of(FIRST), 70), 3 * SIZE + 70)}
     both = (log, "SEG-BAT-003", "error")
-    to.finds(
-        "checksums",
-        "Two batches have wrong checksums: a validator reports both.",
-        "SEG-BAT-003",
-        two,
-        log,
-        "error",
-        both,
-    )
-    to.finds("tail", "The log ends with part of an entry.", "SEG-LOG-005", {**good, log: bytes_of(FIRST) + bytes(3)}, log, "note")  # fmt: skip
     back = {log: bytes_of([*ROW[:3], replace(ROW[3], base=6)])}
     alone = (log, "SEG-PDR-012", "note")
-    to.finds("order", "Offsets go back.", "SEG-LOG-006", back, log, "error", alone)
     low = {name_of(100): bytes_of([Batch(base=99, recs=(Rec(), Rec()))])}
-    to.finds("below-the-base", "A batch begins below the base offset in its file name.", "SEG-LOG-008", low, name_of(100), "error", (name_of(100), "SEG-PDR-012", "note"))  # fmt: skip
     over = [*FIRST[:4], replace(FIRST[4], recs=(*FIRST[4].recs, Rec(key=b"k3", value=b"value")))]
-    to.finds("into-the-next", "A batch ends in the next segment.", "SEG-PDR-013", {**whole(over), **whole(SECOND, 15)}, log, "error")  # fmt: skip
     short = {**good, "15.log": bytes_of(SECOND)}
-    to.finds("name", "The name of a log file has too few digits.", "SEG-PDR-005", short, "15.log", "error", ("15.log", "SEG-PDR-012", "note"))  # fmt: skip
     again = {**good, "0.log": bytes_of(SECOND)}
-    to.finds(
-        "name-twice", "Two log files have the same base offset in their names.", "SEG-PDR-005", again, "0.log", "error"
-    )
-    to.finds("bare", "A log without indexes.", "SEG-PDR-012", {log: bytes_of(FIRST)}, log, "note")
+    for name, why, rule, files, file, severity, *more in (
+        ("checksum", "A wrong checksum.", "SEG-BAT-003", {**good, log: flipped(bytes_of(FIRST), 70)}, log, "error"),
+        ("checksums", "Two batches have wrong checksums: a validator reports both.", "SEG-BAT-003", two, log, "error", both),
+        ("tail", "The log ends with part of an entry.", "SEG-LOG-005", {**good, log: bytes_of(FIRST) + bytes(3)}, log, "note"),
+        ("order", "Offsets go back.", "SEG-LOG-006", back, log, "error", alone),
+        ("below-the-base", "A batch begins below the base offset in its file name.", "SEG-LOG-008", low, name_of(100), "error", (name_of(100), "SEG-PDR-012", "note")),
+        ("into-the-next", "A batch ends in the next segment.", "SEG-PDR-013", {**whole(over), **whole(SECOND, 15)}, log, "error"),
+        ("name", "The name of a log file has too few digits.", "SEG-PDR-005", short, "15.log", "error", ("15.log", "SEG-PDR-012", "note")),
+        ("name-twice", "Two log files have the same base offset in their names.", "SEG-PDR-005", again, "0.log", "error"),
+        ("bare", "A log without indexes.", "SEG-PDR-012", {log: bytes_of(FIRST)}, log, "note"),
+    ):  # fmt: skip
+        to.finds(name, why, rule, files, file, severity, *more)
     to.says(
         "others", "A validator ignores files with other names.", must("SEG-PDR-011"), {**good, "notes.txt": b"mine"}
     )
@@ -162,14 +151,8 @@ def _streams(to: Verifying) -> None:
         batch = Batch(codec=codec, compress=compress)
         to.says(f"{codec}-to-its-end", "The compressed data ends with its last frame.", should(rule), whole([batch]))
         behind = replace(batch, compress=lambda content, compress=compress: compress(content) + b"\0\0\0")
-        to.finds(
-            f"{codec}-and-more",
-            "Three bytes follow the compressed data: a validator warns.",
-            rule,
-            whole([behind]),
-            log,
-            "warning",
-        )
+        why = "Three bytes follow the compressed data: a validator warns."
+        to.finds(f"{codec}-and-more", why, rule, whole([behind]), log, "warning")
 
 
 def _side_files(to: Verifying) -> None:
@@ -188,36 +171,21 @@ def _side_files(to: Verifying) -> None:
         "index-entry", "An index entry has the right position and offset.", must("SEG-IDX-003"), {**good, index: row}
     )
     wrong = {**good, index: (5).to_bytes(4, "big") + (SIZE + 1).to_bytes(4, "big")}
-    to.finds(
-        "index-position",
-        "The position of an index entry is in the middle of a log entry.",
-        "SEG-IDX-003",
-        wrong,
-        index,
-        "error",
-    )
     other = {**good, index: (1).to_bytes(4, "big") + SIZE.to_bytes(4, "big")}
-    to.finds(
-        "index-offset",
-        "The offset of an index entry belongs to another log entry than its position.",
-        "SEG-IDX-006",
-        other,
-        index,
-        "error",
-    )
     low = {**good, index: bytes(4) + SIZE.to_bytes(4, "big")}
-    to.finds("index-offset-of-the-base", "The offset of an index entry is the base offset, which belongs to the first log entry, unlike its position.", "SEG-IDX-006", low, index, "error")  # fmt: skip
+    for name, why, rule, files in (
+        ("index-position", "The position of an index entry is in the middle of a log entry.", "SEG-IDX-003", wrong),
+        ("index-offset", "The offset of an index entry belongs to another log entry than its position.", "SEG-IDX-006", other),
+        ("index-offset-of-the-base", "The offset of an index entry is the base offset, which belongs to the first log entry, unlike its position.", "SEG-IDX-006", low),
+    ):  # fmt: skip
+        to.finds(name, why, rule, files, index, "error")
     old = Wrapper(inner=tuple(Msg(offset=at) for at in range(3)), compress=gzip, offset=2, offsets=(0, 1, 2))
     follows_it = replace(old, offset=5, offsets=(3, 4, 5))
     end = len(old.encoded())
     entry = (5).to_bytes(4, "big") + end.to_bytes(4, "big")
     wrappers = {name_of(0): bytes_of([old, follows_it]), index: entry, times: time_entry(1000, 2)}
-    to.says(
-        "index-of-wrappers",
-        "An index entry of a wrapper has the offset of its last message.",
-        must("SEG-IDX-006"),
-        wrappers,
-    )
+    why = "An index entry of a wrapper has the offset of its last message."
+    to.says("index-of-wrappers", why, must("SEG-IDX-006"), wrappers)
     alone = {EPOCHS: epochs((3, 0), (2, 5))[EPOCHS]}
     empty = (".", "SEG-PDR-016", "note")
     to.finds("no-segment", "A directory without a segment is still a partition directory, if it has other files of one.", "SEG-CKP-007", alone, EPOCHS, "warning", empty)  # fmt: skip

@@ -139,10 +139,5 @@ def verified_limits(family: Family) -> None:
         rule, severity = found[0] if found else ((RULES | OTHERS)[name.partition("-")[0]], WARNING)
         why = "One more or less and a validator would have something to say." if not found else "Just beyond a limit."
         basis = {ERROR: must, WARNING: should, NOTE: may}[severity](rule)
-        to.says(
-            f"limit-{name}",
-            f"At the limit of a rule: {why[0].lower()}{why[1:]}",
-            basis,
-            files,
-            *((file, *one) for one in found),
-        )
+        reason = f"At the limit of a rule: {why[0].lower()}{why[1:]}"
+        to.says(f"limit-{name}", reason, basis, files, *((file, *one) for one in found))

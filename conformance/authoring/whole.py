@@ -54,17 +54,12 @@ def whole(family: Family) -> None:
     second = row(3, base=15)
     both, files = [*ROW, *second], {name_of(0): bytes_of(ROW), name_of(15): bytes_of(second)}
     plain = must("SEG-LKP-007")
-    reads(
-        "log",
-        "A read of the whole log continues from segment to segment to the end.",
-        plain,
-        files,
-        both,
-        range(24),
-        24,
-    )
-    reads("nothing", "A log without records.", plain, {name_of(40): b""}, [], (), 40)
-    reads("empty-batch-last", "An empty batch at the end moves the log end offset.", must("SEG-BAT-018"), {name_of(0): bytes_of([*ROW, empty(15, 4)])}, ROW, range(15), 20)  # fmt: skip
+    for name, why, terms, given, units, offsets, end in (
+        ("log", "A read of the whole log continues from segment to segment to the end.", plain, files, both, range(24), 24),
+        ("nothing", "A log without records.", plain, {name_of(40): b""}, [], (), 40),
+        ("empty-batch-last", "An empty batch at the end moves the log end offset.", must("SEG-BAT-018"), {name_of(0): bytes_of([*ROW, empty(15, 4)])}, ROW, range(15), 20),
+    ):  # fmt: skip
+        reads(name, why, terms, given, units, offsets, end)
     hidden = must("SEG-LKP-010", needs=("logStartOffset",))
     for start in (5, 15, 17, 23):
         options = {"options": {"logStartOffset": str(start)}}
@@ -73,15 +68,8 @@ def whole(family: Family) -> None:
     log = [data(0, b"a"), marker("ABORT", 1), data(2, b"b", sequence=1), marker("COMMIT", 3), data(4, b"c", sequence=2)]
     committed = {"isolation": "read_committed"}
     reads("committed", "With read_committed, a read leaves out aborted and open transactions.", must("SEG-LKP-011", "SEG-LKP-012"), {name_of(0): bytes_of(log)}, log, (2,), 5, tells_end=False, **committed)  # fmt: skip
-    reads(
-        "uncommitted",
-        "With read_uncommitted, a read delivers all records but the control records.",
-        must("SEG-CTL-009"),
-        {name_of(0): bytes_of(log)},
-        log,
-        (0, 2, 4),
-        5,
-    )
+    why = "With read_uncommitted, a read delivers all records but the control records."
+    reads("uncommitted", why, must("SEG-CTL-009"), {name_of(0): bytes_of(log)}, log, (0, 2, 4), 5)
     verified = ("verifiedRead",)
     for at in (0, 1, 4):
         damaged = {**files, name_of(0): flipped(files[name_of(0)], at * SIZE + 70)}
@@ -122,29 +110,13 @@ def _undecided(family: Family, reads: Any) -> None:  # noqa: ANN401
         family.add(f"read-undecided-{name}", "read", "invalid", f"{why} A read from there reports the damage.", basis, request=request, expect=expect)  # fmt: skip
     hiding = [data(0, b"a"), Batch(base=1)]
     files = {name_of(0): bytes_of(hiding) + flipped(marker("COMMIT", 2).encoded(), 60)}
-    reads(
-        "damaged-marker",
-        "The end marker itself is damaged: the transaction is still undecided.",
-        basis,
-        files,
-        hiding,
-        (),
-        None,
-        **committed,
-    )
+    why = "The end marker itself is damaged: the transaction is still undecided."
+    reads("damaged-marker", why, basis, files, hiding, (), None, **committed)
     turned = bytes_of([data(0, b"a"), data(1, b"b", sequence=1)]) + bytes_of([marker("COMMIT", 2)])
     size = len(data(0, b"a").encoded())
     files = {name_of(0): flipped(turned, size + 22, 4)}
-    reads(
-        "damaged-attributes",
-        "A damaged batch looks like data outside of a transaction.",
-        basis,
-        files,
-        [],
-        (),
-        None,
-        **committed,
-    )
+    why = "A damaged batch looks like data outside of a transaction."
+    reads("damaged-attributes", why, basis, files, [], (), None, **committed)
 
 
 def passed_over(family: Family) -> None:
@@ -161,14 +133,8 @@ def passed_over(family: Family) -> None:
     refused = {"reject": {"class": "crc"}}
     for at in (0, 1, 2):
         files = {name_of(0): flipped(log, at * SIZE + 70)}
-        finds(
-            f"time-past-damage-{at}",
-            "A search by time passes a damaged batch, which may have contained the record.",
-            damaged,
-            files,
-            refused,
-            timestamp="1030",
-        )
+        why = "A search by time passes a damaged batch, which may have contained the record."
+        finds(f"time-past-damage-{at}", why, damaged, files, refused, timestamp="1030")
     files = {name_of(0): flipped(log, 4 * SIZE + 70)}
     finds("time-before-damage", "The damage is after the record that the search by time finds.", must("SEG-LKP-008"), files, {"found": {"offset": "9", "timestamp": "1030"}}, timestamp="1030")  # fmt: skip
     finds("time-after-all-with-damage", "No record has so late a timestamp, but a damaged batch may have contained one.", damaged, files, refused, timestamp="9999")  # fmt: skip
@@ -178,14 +144,8 @@ def passed_over(family: Family) -> None:
     special = replace(damaged, needs=(*verified, "specialTimestamps"))
     for at in (0, 4):
         files = {name_of(0): flipped(log, at * SIZE + 70)}
-        finds(
-            f"largest-with-damage-{at}",
-            "A damaged batch may contain the record with the largest timestamp.",
-            special,
-            files,
-            refused,
-            timestamp="-3",
-        )
+        why = "A damaged batch may contain the record with the largest timestamp."
+        finds(f"largest-with-damage-{at}", why, special, files, refused, timestamp="-3")
     two = {name_of(0): log, name_of(15): bytes_of(row(3, base=15, start=5000))}
     finds("time-in-the-second-segment", "The first segment has no record with so late a timestamp: the search continues in the second.", must("SEG-LKP-008"), two, {"found": {"offset": "18", "timestamp": "5010"}}, timestamp="5005")  # fmt: skip
     finds("largest-in-the-first-segment", "The record with the largest timestamp is not in the last segment.", must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)), {name_of(0): log, name_of(15): bytes_of(row(3, base=15, start=10))}, {"found": {"offset": "14", "timestamp": "1042"}}, timestamp="-3")  # fmt: skip
@@ -256,34 +216,13 @@ def listed(family: Family) -> None:
     later = [*row(3, base=15)]
     late = (4, 12, 20, 21)
     both = {**files, name_of(15): bytes_of(later), name_of(15, ".txnindex"): aborted(*late)}
-    meets(
-        "goes-on",
-        "The index of the first segment does not complete the search: it continues in the next one.",
-        both,
-        8,
-        14,
-        (three, late),
-        complete=True,
-    )
-    meets(
-        "second-segment",
-        "The search begins in the segment that contains the start of the range.",
-        both,
-        15,
-        17,
-        (late,),
-        complete=True,
-    )
-    meets(
-        "beyond-the-second",
-        "No index entry shows that there are no more aborted transactions: the search is not complete.",
-        both,
-        16,
-        24,
-        (late,),
-        complete=False,
-    )
-    meets("no-index", "A segment without an index of aborted transactions has none.", {name_of(0): bytes_of(ROW)}, 0, 15, (), complete=False)  # fmt: skip
+    for name, reason, given, start, end, found, complete in (
+        ("goes-on", "The index of the first segment does not complete the search: it continues in the next one.", both, 8, 14, (three, late), True),
+        ("second-segment", "The search begins in the segment that contains the start of the range.", both, 15, 17, (late,), True),
+        ("beyond-the-second", "No index entry shows that there are no more aborted transactions: the search is not complete.", both, 16, 24, (late,), False),
+        ("no-index", "A segment without an index of aborted transactions has none.", {name_of(0): bytes_of(ROW)}, 0, 15, (), False),
+    ):  # fmt: skip
+        meets(name, reason, given, start, end, found, complete=complete)
     _newest(family)
 
 
@@ -298,12 +237,8 @@ def _newest(family: Family) -> None:
         family.add(f"snapshot-{name}", "lookup", "valid", why, basis, request=request, expect={"found": found})
 
     both = {name_of(15, ".snapshot"): good, name_of(24, ".snapshot"): other}
-    newest(
-        "newest",
-        "The newest snapshot is the one with the greatest offset.",
-        both,
-        {"baseOffset": "24", "producers": ["7", "8"]},
-    )
+    why = "The newest snapshot is the one with the greatest offset."
+    newest("newest", why, both, {"baseOffset": "24", "producers": ["7", "8"]})
     newest("none", "The log has no producer snapshot.", {}, None)
     for name, content in broken.items():
         older = {"baseOffset": "15", "producers": ["9"]}

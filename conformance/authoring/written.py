@@ -159,45 +159,23 @@ def _batches(to: Written) -> None:
             [entry(_placed(packed), 700)],
         )
     idempotent = replace(batch, producer_id=9, producer_epoch=3, base_sequence=5, attributes=TRANSACTIONAL)
-    to.leads(
-        "transactional",
-        "A leader does not change producer id, epoch and sequence.",
-        basis,
-        [idempotent],
-        [entry(_placed(idempotent), 700)],
-    )
     unusual = replace(batch, attributes=0x100)
-    to.leads(
-        "unknown-bits-kept",
-        "If a leader does not rewrite the header, attribute bits without a meaning stay.",
-        must("SEG-APP-020", flags=("APPEND_POLICY",)),
-        [unusual],
-        [entry(_placed(unusual), 700)],
-    )
+    for name, why, terms, units, entries in (
+        ("transactional", "A leader does not change producer id, epoch and sequence.", basis, [idempotent], [entry(_placed(idempotent), 700)]),
+        ("unknown-bits-kept", "If a leader does not rewrite the header, attribute bits without a meaning stay.", must("SEG-APP-020", flags=("APPEND_POLICY",)), [unusual],
+         [entry(_placed(unusual), 700)]),
+    ):  # fmt: skip
+        to.leads(name, why, terms, units, entries)
     right = must("SEG-APP-026", flags=("APPEND_POLICY",))
     for name, given in (("above", NOW + 41), ("below", NOW + 39), ("none", -1)):
         wrong = replace(batch, max_timestamp=given)
-        to.leads(
-            f"maximum-timestamp-{name}",
-            "A leader corrects a wrong maximum timestamp, and then the checksum.",
-            right,
-            [wrong],
-            [entry(placed, 700)],
-        )
-    to.leads(
-        "maximum-timestamp-and-unknown-bits",
-        "If a leader rewrites the header, it clears attribute bits without a meaning.",
-        right,
-        [replace(unusual, max_timestamp=NOW)],
-        [entry(placed, 700)],
-    )
-    to.leads(
-        "part-behind",
-        "A leader does not write bytes after the batch.",
-        must("SEG-APP-005", flags=("APPEND_POLICY",)),
-        [batch, b"\0\0\0"],
-        [entry(placed, 700)],
-    )
+        why = "A leader corrects a wrong maximum timestamp, and then the checksum."
+        to.leads(f"maximum-timestamp-{name}", why, right, [wrong], [entry(placed, 700)])
+    for name, why, terms, units in (
+        ("maximum-timestamp-and-unknown-bits", "If a leader rewrites the header, it clears attribute bits without a meaning.", right, [replace(unusual, max_timestamp=NOW)]),
+        ("part-behind", "A leader does not write bytes after the batch.", must("SEG-APP-005", flags=("APPEND_POLICY",)), [batch, b"\0\0\0"]),
+    ):  # fmt: skip
+        to.leads(name, why, terms, units, [entry(placed, 700)])
     offsets = must("SEG-APP-015", flags=("APPEND_POLICY",))
     for generation, at in (("2.0", 701), ("0.11", 701), ("0.10.1", 701), ("3.7", 703), ("4.1", 703)):
         to.leads(
@@ -226,14 +204,8 @@ def _batches(to: Written) -> None:
                 config={"generation": generation, **TRUSTED},
             )
     packed = replace(batch, codec="gzip", compress=COMPRESSORS["gzip"])
-    to.leads(
-        "largest-compressed",
-        "For a compressed batch, the time index has the last offset of the batch in every version.",
-        offsets,
-        [packed],
-        [entry(_placed(packed), 700)],
-        config={"generation": "2.0"},
-    )
+    why = "For a compressed batch, the time index has the last offset of the batch in every version."
+    to.leads("largest-compressed", why, offsets, [packed], [entry(_placed(packed), 700)], config={"generation": "2.0"})
 
 
 def _stamped(to: Written) -> None:
@@ -252,40 +224,19 @@ def _stamped(to: Written) -> None:
             now=str(NOW + DAY),
         )
     same = replace(batch, max_timestamp=NOW + 3)
-    to.leads(
-        "log-append-time-same-number",
-        "LogAppendTime: a leader sets the timestamp type, also if the maximum timestamp stays the same.",
-        basis,
-        [same],
-        [entry(_placed(same, attributes=LOG_APPEND_TIME), 700)],
-        config=STAMPED,
-        now=str(NOW + 3),
-    )
-    to.leads(
-        "log-append-time-in-2-0",
-        "With LogAppendTime, all records have the same timestamp: the time index has the last offset.",
-        must("SEG-APP-015", flags=("APPEND_POLICY",)),
-        [batch],
-        [entry(_placed(batch, attributes=LOG_APPEND_TIME, max_timestamp=NOW), 700)],
-        config={**STAMPED, "generation": "2.0"},
-    )
     none = Batch(recs=(Rec(), Rec()), leader_epoch=-1, base_timestamp=-1)
-    to.leads(
-        "no-timestamps",
-        "A leader takes records without timestamps unchanged.",
-        must("SEG-APP-026", flags=("APPEND_POLICY",)),
-        [none],
-        [entry(replace(none, base=700, leader_epoch=6), 700)],
-    )
     transactional = replace(batch, attributes=TRANSACTIONAL, producer_id=4, producer_epoch=0, base_sequence=0)
-    to.leads(
-        "log-append-time-transactional",
-        "LogAppendTime: a leader does not change the other attribute bits.",
-        basis,
-        [transactional],
-        [entry(_placed(transactional, attributes=TRANSACTIONAL | LOG_APPEND_TIME, max_timestamp=NOW), 700)],
-        config=STAMPED,
-    )
+    for name, why, terms, units, entries, named in (
+        ("log-append-time-same-number", "LogAppendTime: a leader sets the timestamp type, also if the maximum timestamp stays the same.", basis, [same],
+         [entry(_placed(same, attributes=LOG_APPEND_TIME), 700)], {"config": STAMPED, "now": str(NOW + 3)}),
+        ("log-append-time-in-2-0", "With LogAppendTime, all records have the same timestamp: the time index has the last offset.",
+         must("SEG-APP-015", flags=("APPEND_POLICY",)), [batch], [entry(_placed(batch, attributes=LOG_APPEND_TIME, max_timestamp=NOW), 700)],
+         {"config": {**STAMPED, "generation": "2.0"}}),
+        ("no-timestamps", "A leader takes records without timestamps unchanged.", must("SEG-APP-026", flags=("APPEND_POLICY",)), [none], [entry(replace(none, base=700, leader_epoch=6), 700)], {}),
+        ("log-append-time-transactional", "LogAppendTime: a leader does not change the other attribute bits.", basis, [transactional],
+         [entry(_placed(transactional, attributes=TRANSACTIONAL | LOG_APPEND_TIME, max_timestamp=NOW), 700)], {"config": STAMPED}),
+    ):  # fmt: skip
+        to.leads(name, why, terms, units, entries, **named)
 
 
 def _messages(to: Written) -> None:
@@ -294,25 +245,15 @@ def _messages(to: Written) -> None:
         basis = must("SEG-APP-003", "SEG-APP-001", **old)
         sent = [Msg(magic=magic, offset=at, timestamp=NOW + at, value=b"v%d" % at) for at in range(3)]
         placed = [replace(one, offset=700 + at) for at, one in enumerate(sent)]
-        to.leads(
-            f"magic-{magic}",
-            "A leader assigns the next offset to each message.",
-            basis,
-            sent,
-            [entry(one, one.offset) for one in placed],
-        )
+        why = "A leader assigns the next offset to each message."
+        to.leads(f"magic-{magic}", why, basis, sent, [entry(one, one.offset) for one in placed])
         relative = [replace(one, offset=at if magic else 700 + at) for at, one in enumerate(sent)]
         offsets = (700, 701, 702)
         for codec in ("gzip", "snappy"):
             wrapper = Wrapper(magic=magic, inner=tuple(relative), codec=codec, compress=COMPRESSORS[codec])
             right = replace(wrapper, offset=702, offsets=offsets)
-            to.leads(
-                f"magic-{magic}-{codec}-kept",
-                "The offsets inside a wrapper are right: a leader does not compress it again.",
-                basis,
-                [replace(wrapper, offset=2)],
-                [entry(right, 700)],
-            )
+            why = "The offsets inside a wrapper are right: a leader does not compress it again."
+            to.leads(f"magic-{magic}-{codec}-kept", why, basis, [replace(wrapper, offset=2)], [entry(right, 700)])
             first = relative[0].offset
             fields: tuple[dict[str, Any], ...] = ({"key": b"", "value": None}, {"key": None, "value": b""}, {})
             unusual = tuple(replace(one, **field) for one, field in zip(relative, fields, strict=True))
@@ -337,83 +278,37 @@ def _messages(to: Written) -> None:
         first_wrong = (replace(relative[0], offset=relative[0].offset + 1), *relative[1:])
         single = Wrapper(magic=magic, inner=first_wrong, compress=COMPRESSORS["gzip"], offset=2)
         right = Wrapper(magic=magic, inner=tuple(relative), compress=COMPRESSORS["gzip"], offset=702, offsets=offsets)
-        to.leads(
-            f"magic-{magic}-one-offset-wrong",
-            "One offset inside a wrapper is wrong: a leader rewrites it.",
-            basis,
-            [single],
-            [entry(right, 700, bytes_count=False)],
-        )
         second = [*relative, replace(sent[0], offset=3 if magic else 703)]
-        to.leads(
-            f"magic-{magic}-two-wrappers",
-            "The offsets of the second wrapper continue after those of the first.",
-            basis,
-            [
-                replace(right, offset=2, offsets=None),
-                Wrapper(
-                    magic=magic, inner=(replace(second[3], offset=0 if magic else 703),), compress=COMPRESSORS["gzip"]
-                ),
-            ],
-            [
-                entry(right, 700),
-                entry(
-                    Wrapper(
-                        magic=magic,
-                        inner=(replace(second[3], offset=0 if magic else 703),),
-                        compress=COMPRESSORS["gzip"],
-                        offset=703,
-                        offsets=(703,),
-                    ),
-                    703,
-                ),
-            ],
-            is_refusable=True,
-        )
+        for name, why, units, entries, named in (
+            (f"magic-{magic}-one-offset-wrong", "One offset inside a wrapper is wrong: a leader rewrites it.", [single], [entry(right, 700, bytes_count=False)], {}),
+            (f"magic-{magic}-two-wrappers", "The offsets of the second wrapper continue after those of the first.",
+             [replace(right, offset=2, offsets=None), Wrapper(magic=magic, inner=(replace(second[3], offset=0 if magic else 703),), compress=COMPRESSORS["gzip"])],
+             [entry(right, 700), entry(Wrapper(magic=magic, inner=(replace(second[3], offset=0 if magic else 703),), compress=COMPRESSORS["gzip"], offset=703, offsets=(703,)), 703)],
+             {"is_refusable": True}),
+        ):  # fmt: skip
+            to.leads(name, why, basis, units, entries, **named)
     _stamped_messages(to)
 
 
 def _stamped_messages(to: Written) -> None:
     old = must("SEG-APP-010", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",))
     message = Msg(timestamp=NOW)
-    to.leads(
-        "magic-1-log-append-time",
-        "LogAppendTime: a leader writes its clock into the message.",
-        old,
-        [message],
-        [entry(replace(message, offset=700, timestamp=NOW + 9, attributes=LOG_APPEND_TIME), 700)],
-        config=STAMPED,
-        now=str(NOW + 9),
-    )
     marked = Msg(timestamp=NOW, attributes=-128)
-    to.leads(
-        "magic-1-unknown-bit",
-        "The highest attribute bit of a message has no meaning; a leader does not change it.",
-        replace(old, req=("SEG-APP-003",)),
-        [marked],
-        [entry(replace(marked, offset=700), 700)],
-    )
     zero = Msg(magic=0, timestamp=-1)
-    to.leads(
-        "magic-0-log-append-time",
-        "LogAppendTime changes nothing in a message of magic 0, which has no timestamp.",
-        must("SEG-APP-010", since="0.8", needs=("magic:0",), flags=("APPEND_POLICY",)),
-        [zero],
-        [entry(replace(zero, offset=700), 700)],
-        config=STAMPED,
-    )
     inner = tuple(Msg(offset=at, timestamp=NOW + at) for at in range(3))
     wrapper = Wrapper(inner=inner, compress=COMPRESSORS["gzip"], offset=2)
     placed = replace(wrapper, offset=702, offsets=(700, 701, 702))
-    to.leads(
-        "magic-1-wrapper-log-append-time",
-        "LogAppendTime: a leader writes its clock into the wrapper and does not change the messages inside.",
-        old,
-        [wrapper],
-        [entry(replace(placed, attributes=LOG_APPEND_TIME, timestamp=NOW + 9), 700)],
-        config=STAMPED,
-        now=str(NOW + 9),
-    )
+    for name, why, basis, units, entries, named in (
+        ("magic-1-log-append-time", "LogAppendTime: a leader writes its clock into the message.", old, [message],
+         [entry(replace(message, offset=700, timestamp=NOW + 9, attributes=LOG_APPEND_TIME), 700)], {"config": STAMPED, "now": str(NOW + 9)}),
+        ("magic-1-unknown-bit", "The highest attribute bit of a message has no meaning; a leader does not change it.", replace(old, req=("SEG-APP-003",)), [marked],
+         [entry(replace(marked, offset=700), 700)], {}),
+        ("magic-0-log-append-time", "LogAppendTime changes nothing in a message of magic 0, which has no timestamp.",
+         must("SEG-APP-010", since="0.8", needs=("magic:0",), flags=("APPEND_POLICY",)), [zero], [entry(replace(zero, offset=700), 700)], {"config": STAMPED}),
+        ("magic-1-wrapper-log-append-time", "LogAppendTime: a leader writes its clock into the wrapper and does not change the messages inside.", old, [wrapper],
+         [entry(replace(placed, attributes=LOG_APPEND_TIME, timestamp=NOW + 9), 700)], {"config": STAMPED, "now": str(NOW + 9)}),
+    ):  # fmt: skip
+        to.leads(name, why, basis, units, entries, **named)
     for name, given in (("above", NOW + 5), ("below", NOW)):
         to.leads(
             f"magic-1-wrapper-maximum-{name}",
@@ -450,21 +345,10 @@ def _limits(to: Written) -> None:
     basis = must("SEG-APP-021", flags=("APPEND_POLICY",))
     batch = _sent(Rec(value=bytes(40)))
     size = len(batch.encoded())
-    to.leads(
-        "segment-bytes",
-        "A batch is exactly as large as `segment.bytes` allows.",
-        basis,
-        [batch],
-        [entry(_placed(batch), 700)],
-        config={"segment.bytes": str(size)},
-    )
-    to.refuses(
-        "segment-bytes-one-less",
-        "A batch is larger than `segment.bytes` allows.",
-        basis,
-        [batch],
-        config={"segment.bytes": str(size - 1)},
-    )
+    why = "A batch is exactly as large as `segment.bytes` allows."
+    to.leads("segment-bytes", why, basis, [batch], [entry(_placed(batch), 700)], config={"segment.bytes": str(size)})
+    why = "A batch is larger than `segment.bytes` allows."
+    to.refuses("segment-bytes-one-less", why, basis, [batch], config={"segment.bytes": str(size - 1)})
     messages = [Msg(timestamp=NOW, offset=at) for at in range(3)]
     old = must("SEG-APP-021", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",))
     length = len(messages[0].encoded())
@@ -476,20 +360,12 @@ def _limits(to: Written) -> None:
         [entry(replace(one, offset=700 + one.offset), 700 + one.offset) for one in messages],
         config={"segment.bytes": str(3 * length), "max.message.bytes": str(length)},
     )
-    to.refuses(
-        "messages-larger-than-a-segment",
-        "Each message fits in a segment, but all messages of the append together do not.",
-        old,
-        messages,
-        config={"segment.bytes": str(3 * length - 1)},
-    )
-    to.refuses(
-        "messages-larger-than-allowed",
-        "The second message is larger than `max.message.bytes` allows.",
-        replace(old, req=("SEG-APP-006",)),
-        [messages[0], replace(messages[1], value=b"vv")],
-        config={"max.message.bytes": str(length)},
-    )
+    for name, why, terms, units, config in (
+        ("messages-larger-than-a-segment", "Each message fits in a segment, but all messages of the append together do not.", old, messages, {"segment.bytes": str(3 * length - 1)}),
+        ("messages-larger-than-allowed", "The second message is larger than `max.message.bytes` allows.", replace(old, req=("SEG-APP-006",)),
+         [messages[0], replace(messages[1], value=b"vv")], {"max.message.bytes": str(length)}),
+    ):  # fmt: skip
+        to.refuses(name, why, terms, units, config=config)
 
 
 def _followers(to: Written) -> None:
@@ -498,70 +374,25 @@ def _followers(to: Written) -> None:
     second = Batch(base=45, recs=(Rec(),), leader_epoch=3, attributes=0x100)
     both = [entry(first, 40), entry(second, 45)]
     for offset in (0, 39, 40):
-        to.follows(
-            f"as-leader-wrote-{offset}",
-            "A follower writes every byte as its leader wrote it, gaps between offsets included.",
-            basis,
-            [first, second],
-            both,
-            offset,
-            config=STAMPED,
-        )
-    to.refuses(
-        "below-the-end",
-        "The batch begins below the end of the log.",
-        basis,
-        [first],
-        policy="replicate",
-        baseOffset="41",
-    )
-    to.refuses(
-        "offsets-back",
-        "The second batch begins inside the first.",
-        basis,
-        [first, replace(second, base=41)],
-        policy="replicate",
-        baseOffset="40",
-    )
-    to.refuses(
-        "same-offsets",
-        "The second batch has the offsets of the first again.",
-        basis,
-        [first, first],
-        policy="replicate",
-        baseOffset="40",
-    )
+        why = "A follower writes every byte as its leader wrote it, gaps between offsets included."
+        to.follows(f"as-leader-wrote-{offset}", why, basis, [first, second], both, offset, config=STAMPED)
+    for name, why, units, base_offset in (
+        ("below-the-end", "The batch begins below the end of the log.", [first], "41"),
+        ("offsets-back", "The second batch begins inside the first.", [first, replace(second, base=41)], "40"),
+        ("same-offsets", "The second batch has the offsets of the first again.", [first, first], "40"),
+    ):  # fmt: skip
+        to.refuses(name, why, basis, units, policy="replicate", baseOffset=base_offset)
     to.follows("next-offset", "The second batch begins at the offset after the first.", basis, [first, replace(second, base=42)], [entry(first, 40), entry(replace(second, base=42), 42)], 40)  # fmt: skip
     epoch = should("SEG-APP-014", flags=("APPEND_POLICY",))
     for limit, count in ((3, 2), (2, 1)):
-        to.follows(
-            f"until-epoch-{limit}",
-            "A follower leaves out batches of a later leader epoch than that of its fetch.",
-            epoch,
-            [first, second],
-            both[:count],
-            40,
-            leaderEpoch=limit,
-        )
+        why = "A follower leaves out batches of a later leader epoch than that of its fetch."
+        to.follows(f"until-epoch-{limit}", why, epoch, [first, second], both[:count], 40, leaderEpoch=limit)
     third = replace(first, base=50)
-    to.follows(
-        "behind-a-later-epoch",
-        "A follower also leaves out all batches after one of a later leader epoch.",
-        epoch,
-        [first, second, third],
-        both[:1],
-        40,
-        leaderEpoch=2,
-    )
-    to.follows(
-        "all-of-a-later-epoch",
-        "All batches have a later leader epoch than the fetch: the follower writes nothing.",
-        epoch,
-        [second],
-        [],
-        40,
-        leaderEpoch=2,
-    )
+    for name, why, units, entries in (
+        ("behind-a-later-epoch", "A follower also leaves out all batches after one of a later leader epoch.", [first, second, third], both[:1]),
+        ("all-of-a-later-epoch", "All batches have a later leader epoch than the fetch: the follower writes nothing.", [second], []),
+    ):  # fmt: skip
+        to.follows(name, why, epoch, units, entries, 40, leaderEpoch=2)
     to.refuses(
         "ends-before-it-begins",
         "The second batch ends where the first does.",
@@ -574,17 +405,11 @@ def _followers(to: Written) -> None:
     to.follows(
         "emptied", "A follower writes an empty batch that compaction left.", basis, [emptied], [entry(emptied, 60)], 50
     )
-    to.refuses(
-        "damaged-batch",
-        "A batch with a wrong checksum is refused.",
-        must("SEG-BAT-003", flags=("APPEND_POLICY",)),
-        [first, flipped(second.encoded(), 65)],
-        policy="replicate",
-        baseOffset="40",
-    )
-    to.refuses(
-        "nothing-whole", "The append contains only part of a batch.", must("SEG-APP-005", needs=("strictAppend",), flags=("APPEND_POLICY",)), [first.encoded()[:-1]], policy="replicate"
-    )  # fmt: skip
+    for name, why, terms, units, named in (
+        ("damaged-batch", "A batch with a wrong checksum is refused.", must("SEG-BAT-003", flags=("APPEND_POLICY",)), [first, flipped(second.encoded(), 65)], {"baseOffset": "40"}),
+        ("nothing-whole", "The append contains only part of a batch.", must("SEG-APP-005", needs=("strictAppend",), flags=("APPEND_POLICY",)), [first.encoded()[:-1]], {}),
+    ):  # fmt: skip
+        to.refuses(name, why, terms, units, policy="replicate", **named)
     for magic in (0, 1):
         old = must("SEG-APP-002", since="0.8", needs=(f"magic:{magic}",), flags=("APPEND_POLICY",))
         inner = tuple(Msg(magic=magic, offset=at if magic else 80 + at, timestamp=NOW + at) for at in range(3))
@@ -619,14 +444,8 @@ def _overlapping(to: Written) -> None:
     first = Batch(base=10, recs=(Rec(), Rec(), Rec()))
     for base in (11, 12):
         units = [first, Batch(base=base, recs=(Rec(), Rec(), Rec()))]
-        to.follows(
-            f"begins-inside-at-{base}",
-            "The second entry begins inside the first and ends after it: brokers only compare where entries end.",
-            basis,
-            units,
-            [entry(one, one.base) for one in units],
-            10,
-        )
+        reason = "The second entry begins inside the first and ends after it: brokers only compare where entries end."
+        to.follows(f"begins-inside-at-{base}", reason, basis, units, [entry(one, one.base) for one in units], 10)
     given: Json = {"policy": "replicate", "baseOffset": "10"}
     inside = [first, Batch(base=11, recs=(Rec(), Rec()))]
     to.refuses("ends-inside", "The second entry ends where the first does.", basis, inside, **given)
@@ -646,14 +465,8 @@ def _coordinators(to: Written) -> None:
         leader_epoch=-1,
     )
     basis = should("SEG-APP-004", flags=("APPEND_POLICY",))
-    to.leads(
-        "marker",
-        "A coordinator, which is part of the broker, may append end markers.",
-        basis,
-        [marker],
-        [entry(_placed(marker), 700)],
-        origin="coordinator",
-    )
+    why = "A coordinator, which is part of the broker, may append end markers."
+    to.leads("marker", why, basis, [marker], [entry(_placed(marker), 700)], origin="coordinator")
     several = [_sent(Rec()), replace(_sent(Rec(), Rec()), base=55)]
     to.leads(
         "several-batches",
@@ -665,24 +478,13 @@ def _coordinators(to: Written) -> None:
         origin="coordinator",
     )
     bare = _sent(Rec(), producer_id=9, producer_epoch=0)
-    to.leads(
-        "no-sequence",
-        "For an append of a coordinator, the sequence is not checked.",
-        basis,
-        [bare],
-        [entry(_placed(bare), 700)],
-        origin="coordinator",
-    )
+    why = "For an append of a coordinator, the sequence is not checked."
+    to.leads("no-sequence", why, basis, [bare], [entry(_placed(bare), 700)], origin="coordinator")
     sequence = must("SEG-APP-007", flags=("APPEND_POLICY",))
     for producer, base in ((0, 0), (9, 2**31 - 1)):
         own = _sent(Rec(), Rec(), producer_id=producer, producer_epoch=0, base_sequence=base)
-        to.leads(
-            f"sequence-{base}-of-{producer}",
-            "An unknown producer may begin with any sequence from 0 on.",
-            sequence,
-            [own],
-            [entry(_placed(own), 700)],
-        )
+        why = "An unknown producer may begin with any sequence from 0 on."
+        to.leads(f"sequence-{base}-of-{producer}", why, sequence, [own], [entry(_placed(own), 700)])
     for producer in (0, 1, 2**31, 2**63 - 1):
         for name, bits in (("plain", 0), ("transactional", TRANSACTIONAL)):
             to.refuses(
@@ -708,21 +510,13 @@ def _frames(to: Written) -> None:
     for size in (8, 15):
         batch = _sent(*recs, codec="snappy", compress=lambda data, size=size: xerial(data) + XERIAL[:size])
         basis = must("SEG-COD-003", flags=("APPEND_POLICY",))
-        to.refuses(
-            f"snappy-second-header-cut-at-{size}",
-            "A second xerial header is cut short: a leader refuses the batch.",
-            basis,
-            [batch],
-        )
+        reason = "A second xerial header is cut short: a leader refuses the batch."
+        to.refuses(f"snappy-second-header-cut-at-{size}", reason, basis, [batch])
     for cut in (1, 3, 4):
         batch = _sent(*recs, codec="lz4", compress=lambda data, cut=cut: _summed_frame(data)[:-cut])
         basis = must("SEG-COD-010", flags=("APPEND_POLICY",))
-        to.refuses(
-            f"lz4-content-checksum-cut-by-{cut}",
-            "The content checksum of the lz4 frame is cut short: a leader refuses the batch.",
-            basis,
-            [batch],
-        )
+        reason = "The content checksum of the lz4 frame is cut short: a leader refuses the batch."
+        to.refuses(f"lz4-content-checksum-cut-by-{cut}", reason, basis, [batch])
 
 
 def _half_a_member(data: bytes) -> bytes:

@@ -41,8 +41,8 @@ print(*last)
 REFERENCE: Final = """
 import sys
 sys.modules["pyarrow"] = None
-from seglog_format.engine import choice
-choice.lacking = lambda: choice.NOT_INSTALLED
+from seglog_format import engine
+engine.lacking = lambda: engine.NOT_INSTALLED
 """
 SPARK: Final = """
 import sys

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seglog_format.codec.decode import decode_batch
     from seglog_format.codec.encode import encode_batch, encode_columns
     from seglog_format.codec.framing import walk
-    from seglog_format.engine.choice import Engine
+    from seglog_format.engine import Engine
     from seglog_format.generation.anonymise import anonymise
     from seglog_format.generation.generate import generate
     from seglog_format.log.directory import open_log_directory
@@ -93,7 +93,7 @@ _LAZY: Final = LazyNames(
         "codec.encode": ("encode_columns", "encode_batch"),
         "codec.decode": ("decode_batch",),
         "codec.framing": ("walk",),
-        "engine.choice": ("Engine",),
+        "engine": ("Engine",),
         "generation.anonymise": ("anonymise",),
         "generation.generate": ("generate",),
         "log.directory": ("open_log_directory",),

@@ -16,7 +16,7 @@ from seglog_format.cleaning.compaction_apply import (
 from seglog_format.cleaning.compaction_pass import MAX_KEYS
 from seglog_format.cleaning.deletion import prepare_retention, retain_partition
 from seglog_format.cleaning.redaction import redaction_of
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.log.directory import log_directory_above
 from seglog_format.log.listing import list_partition
@@ -28,8 +28,8 @@ from seglog_format.recovery.truncation import prepare_truncation, truncate_to
 from seglog_format.state.config import DAY_MS
 from seglog_format.storage.environment import Environment
 from seglog_format.storage.files import LOCAL_FILES, replace_file
+from seglog_format.storage.log_storage import require_unchanged, states_of
 from seglog_format.storage.new_directory import directories_for
-from seglog_format.storage.planned import require_unchanged, states_of
 
 if TYPE_CHECKING:
     import os
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.recovery.truncation import PreparedTruncation
     from seglog_format.state.config import BrokerGeneration, LogConfig
-    from seglog_format.storage.planned import FileState
+    from seglog_format.storage.log_storage import FileState
 
 
 DEFAULT_ENVIRONMENT: Final = Environment()

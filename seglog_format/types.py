@@ -20,13 +20,19 @@ if TYPE_CHECKING:
     from seglog_format.cluster.new_image import NewImage, NewNode, Note
     from seglog_format.cluster.resurrection import PreparedResurrection
     from seglog_format.codec.framing import FrameWalk
-    from seglog_format.engine.choice import Choice
+    from seglog_format.engine import Choice
     from seglog_format.generation.anonymise import Anonymised, NotUnderstood
     from seglog_format.generation.generate import GeneratedLog, GeneratedPartition
     from seglog_format.log.directory import LogDirectories, LogDirectory
     from seglog_format.log.entry_table import EntryTable
     from seglog_format.log.gaps import Gap, GapKind
-    from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex, TxnIndexSearchResult
+    from seglog_format.log.index_file import (
+        IndexedOffset,
+        OffsetIndex,
+        TimeIndex,
+        TransactionIndex,
+        TxnIndexSearchResult,
+    )
     from seglog_format.log.listing import NamedFile, PartitionEntry, PartitionListing, SegmentFiles
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Fetch
@@ -58,7 +64,6 @@ if TYPE_CHECKING:
     from seglog_format.requirements import BrokerMark, Requirement
     from seglog_format.scan_statistics import FallbackCause, ScanStatistics
     from seglog_format.state.config import IndexUnit, TimeIndexOffset
-    from seglog_format.state.index_build import IndexedOffset
     from seglog_format.state.root_files import CheckpointedState
     from seglog_format.storage.byte_source import ByteSource, SourceFile, Window
     from seglog_format.storage.environment import Condition
@@ -254,14 +259,14 @@ _LAZY: Final = LazyNames(
         "cluster.new_image": ("NewImage", "NewNode", "Note"),
         "cluster.resurrection": ("PreparedResurrection",),
         "codec.framing": ("FrameWalk",),
-        "engine.choice": ("Choice",),
+        "engine": ("Choice",),
         "generation.anonymise": ("Anonymised", "NotUnderstood"),
         "generation.generate": ("GeneratedLog", "GeneratedPartition"),
         "log.directory": ("LogDirectories", "LogDirectory"),
         "log.entry_table": ("EntryTable",),
         "log.gaps": ("Gap", "GapKind"),
         "log.listing": ("NamedFile", "PartitionEntry", "PartitionListing", "SegmentFiles"),
-        "log.index_file": ("OffsetIndex", "TimeIndex", "TransactionIndex", "TxnIndexSearchResult"),
+        "log.index_file": ("IndexedOffset", "OffsetIndex", "TimeIndex", "TransactionIndex", "TxnIndexSearchResult"),
         "log.partition": ("Partition",),
         "log.remote_store": ("KnowsTiered", "RemoteCopies", "RemoteOffsets", "RemoteStore"),
         "log.reading": ("Fetch",),
@@ -292,7 +297,6 @@ _LAZY: Final = LazyNames(
         "requirements": ("BrokerMark", "Requirement"),
         "scan_statistics": ("FallbackCause", "ScanStatistics"),
         "state.config": ("IndexUnit", "TimeIndexOffset"),
-        "state.index_build": ("IndexedOffset",),
         "state.root_files": ("CheckpointedState",),
         "storage.byte_source": ("ByteSource", "SourceFile", "Window"),
         "storage.log_storage": ("DirectoryEntries", "SkippedEntry", "FileStatus", "LogStorage"),

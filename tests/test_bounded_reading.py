@@ -19,7 +19,7 @@ from seglog_format import Engine, open_partition, rebuild_indexes
 from seglog_format.cli.main import run
 from seglog_format.cli.options import to_timestamp_ms
 from seglog_format.codec.plain import RecordReading
-from seglog_format.engine.choice import lacking
+from seglog_format.engine import lacking
 from seglog_format.errors import CorruptRecordError
 from seglog_format.lines import lines_of
 from seglog_format.storage import file_reader

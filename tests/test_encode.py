@@ -18,7 +18,7 @@ from seglog_format.codec.decode import decode_batch, decode_frame
 from seglog_format.codec.encode import compress, encode_batch, encode_message, encode_record, encode_record_batch
 from seglog_format.codec.framing import walk
 from seglog_format.codec.side_files import encode_producer_snapshot
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.model import CompressionCodec, MessageHeader, RecordBatchHeader
 from seglog_format.record_model import ProducerStateEntry, Record, RecordHeader

@@ -12,13 +12,11 @@ from helpers.support import REPOSITORY, bundled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog_format import Engine, open_partition, rebuild_indexes, recover, verify
+from seglog_format import Engine, engine, open_partition, rebuild_indexes, recover, verify
 from seglog_format.cli.main import run
 from seglog_format.cli.options import ENGINES, settled
 from seglog_format.columnar.kernel_library import NOT_COMPILED
-from seglog_format.engine import choice
-from seglog_format.engine.choice import COLUMNAR_SIZE, choose
-from seglog_format.engine.columnar import _loading
+from seglog_format.engine import COLUMNAR_SIZE, _loading, choose
 from seglog_format.errors import UsageError
 from seglog_format.log.path_kind import size_of_logs
 from seglog_format.recovery.apply import RecoveryOptions
@@ -60,16 +58,16 @@ def test_the_caller_decides(size: int) -> None:
 
 
 def test_for_small_reads_nobody_looks_for_the_columnar_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "lacking", None)
-    assert choice.engine_for(Engine.AUTO, COLUMNAR_SIZE).engine is Engine.PLAIN
+    monkeypatch.setattr(engine, "lacking", None)
+    assert engine.engine_for(Engine.AUTO, COLUMNAR_SIZE).engine is Engine.PLAIN
 
 
 def test_where_kernels_are_not_compiled_the_plain_engine_reads_and_one_line_says_so(
     partition: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(choice, "COLUMNAR_SIZE", 0)
-    for lack, count in ((NOT_COMPILED, 1), (choice.NOT_INSTALLED, 0)):
-        monkeypatch.setattr(choice, "lacking", lambda lack=lack: lack)
+    monkeypatch.setattr(engine, "COLUMNAR_SIZE", 0)
+    for lack, count in ((NOT_COMPILED, 1), (engine.NOT_INSTALLED, 0)):
+        monkeypatch.setattr(engine, "lacking", lambda lack=lack: lack)
         for _ in range(2):
             assert run(["verify", str(partition)]) == 0
         shown = capsys.readouterr().err.splitlines()
@@ -77,11 +75,11 @@ def test_where_kernels_are_not_compiled_the_plain_engine_reads_and_one_line_says
 
 
 def test_the_option_has_the_names_of_the_enum() -> None:
-    assert list(ENGINES) == [engine.value for engine in Engine]
+    assert list(ENGINES) == [each.value for each in Engine]
 
 
 def test_what_is_not_installed_is_refused_by_every_road(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "lacking", lambda: choice.NOT_INSTALLED)
+    monkeypatch.setattr(engine, "lacking", lambda: engine.NOT_INSTALLED)
     with open_partition(partition) as log, pytest.raises(UsageError):
         log.records(engine=Engine.COLUMNAR)
     with pytest.raises(UsageError):
@@ -94,7 +92,7 @@ def test_what_is_not_installed_is_refused_by_every_road(partition: Path, monkeyp
         assert run([command, "--engine", "columnar", str(partition)]) == 2
 
 
-@pytest.mark.parametrize("name", choice.NEEDED)
+@pytest.mark.parametrize("name", engine.NEEDED)
 def test_a_missing_package_is_named_and_how_to_install_it(name: str) -> None:
     with pytest.raises(UsageError, match=rf"needs .*\b{name}\b.*: pip install 'seglog-format\[fast\]'"), _loading():
         raise ModuleNotFoundError(name=f"{name}.core")
@@ -109,21 +107,21 @@ def test_a_failing_import_is_not_a_missing_package(error: ImportError) -> None:
 
 def test_every_road_takes_the_engine_that_is_asked_for(partition: Path) -> None:
     pytest.importorskip("pyarrow")
-    for engine in (Engine.REFERENCE, Engine.PLAIN, Engine.COLUMNAR):
+    for asked in (Engine.REFERENCE, Engine.PLAIN, Engine.COLUMNAR):
         with open_partition(partition) as log:
-            assert log.engine_for(engine=engine).engine is engine
-            assert [record.offset for record in log.records(engine=engine)] == list(range(300))
+            assert log.engine_for(engine=asked).engine is asked
+            assert [record.offset for record in log.records(engine=asked)] == list(range(300))
         extent = Extent()
-        assert list(verify(partition, engine=engine, extent=extent)) == []
-        assert extent.engine is engine
+        assert list(verify(partition, engine=asked, extent=extent)) == []
+        assert extent.engine is asked
         assert extent.batches > 0
 
 
 def test_auto_is_the_same_rule_everywhere(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = size_of_logs(partition)
-    monkeypatch.setattr(choice, "lacking", nothing)
+    monkeypatch.setattr(engine, "lacking", nothing)
     for threshold, wanted in ((size, Engine.PLAIN), (size - 1, Engine.COLUMNAR)):
-        monkeypatch.setattr(choice, "COLUMNAR_SIZE", threshold)
+        monkeypatch.setattr(engine, "COLUMNAR_SIZE", threshold)
         with open_partition(partition) as log:
             assert log.engine_for().engine is wanted
         assert settled("auto", [partition]) is wanted
@@ -134,8 +132,8 @@ def test_auto_is_the_same_rule_everywhere(partition: Path, monkeypatch: pytest.M
 
 
 def test_only_what_is_to_be_read_counts(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "lacking", nothing)
-    monkeypatch.setattr(choice, "COLUMNAR_SIZE", size_of_logs(partition) // 2)
+    monkeypatch.setattr(engine, "lacking", nothing)
+    monkeypatch.setattr(engine, "COLUMNAR_SIZE", size_of_logs(partition) // 2)
     with open_partition(partition) as log:
         assert log.engine_for().engine is Engine.COLUMNAR
         assert log.engine_for(290).engine is Engine.PLAIN

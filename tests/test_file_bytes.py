@@ -20,11 +20,10 @@ import pytest
 from seglog_format.checks import verify
 from seglog_format.errors import RefusedError, UnreadableError, UsageError
 from seglog_format.lines import lines_of
-from seglog_format.log.index_file import TransactionIndex
+from seglog_format.log.index_file import ProducerSnapshot, TransactionIndex
 from seglog_format.log.listing import read_offset_checkpoint
-from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.storage import file_bytes, file_reader
-from seglog_format.storage.file_bytes import (
+from seglog_format.storage import byte_source, file_reader
+from seglog_format.storage.byte_source import (
     MAX_TEXT_SIZES,
     MAX_WHOLE_SIZE,
     WINDOW_SIZE,
@@ -218,7 +217,7 @@ def test_a_file_that_cannot_be_mapped_is_read_through_windows(
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(file_bytes, "_map", refuse)
+    monkeypatch.setattr(byte_source, "_map", refuse)
     with open_bytes(path, mapped=True) as source:
         assert (bytes(source.view(0, source.size)), source.is_mapped) == (b"0123456789", False)
 

@@ -18,12 +18,11 @@ from helpers.support import FIXTURES, bundled, bundled_cases
 from helpers.walking import each_of
 
 from proofs.unpacking import unpack_archive
-from seglog_format import Engine, open_partition, open_tier, walk
+from seglog_format import Engine, engine, open_partition, open_tier, walk
 from seglog_format.cli.main import DONE, FINDINGS, NOT_WRITTEN, UNREADABLE, USAGE, run
 from seglog_format.codec.decode import decode_frame
 from seglog_format.columnar import prefilter
 from seglog_format.doctor.find import found_in
-from seglog_format.engine import choice
 from seglog_format.errors import FormatError, Location, MissingOffsetsWarning, OffsetOutOfRangeError, UsageError
 from seglog_format.lines import LineOptions, sources_of
 from seglog_format.lines.sources import SourceKind
@@ -85,7 +84,7 @@ def test_hits_are_those_of_a_decode_of_every_record(case: str, monkeypatch: pyte
                         if any(needle in part for name in names for part in fields_of(one)[name] if part is not None)
                     ]
                     assert hits(path, Wanted(pattern=pattern, fields=names)) == expected
-                    monkeypatch.setattr(choice, "COLUMNAR_SIZE", dice.choice((-1, 2**22)))
+                    monkeypatch.setattr(engine, "COLUMNAR_SIZE", dice.choice((-1, 2**22)))
                     monkeypatch.setattr(prefilter, "SEARCHED_SIZE", dice.choice((61, 300, 2**18)))
 
 
@@ -103,7 +102,7 @@ def test_compiled_code_passes_over_no_hit_and_no_damage(
         (source,) = [each for each in sources_of(path) if each.kind is SourceKind.LOG]
         answers = []
         for least in (2**22, -1):
-            monkeypatch.setattr(choice, "COLUMNAR_SIZE", least)
+            monkeypatch.setattr(engine, "COLUMNAR_SIZE", least)
             found = [*found_in(source, wanted, LineOptions())]
             answers.append(([str(each) for each in found if not isinstance(each, int)], found[-1]))
             counts.append(len(found))

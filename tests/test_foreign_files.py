@@ -269,7 +269,7 @@ def test_packed_bytes_without_end_are_unpacked_as_far_as_a_log_can_be_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("seglog_format.storage.file_bytes.MAX_LOG_SIZE", 1000)
+    monkeypatch.setattr("seglog_format.storage.byte_source.MAX_LOG_SIZE", 1000)
     (tmp_path / f"{NAMED}.log.zst").write_bytes(zstandard.compress(bytes(10**8)))
     assert run(["dump", str(tmp_path / f"{NAMED}.log.zst")]) != DONE
     assert "expected at most 1,000 bytes, found 1,001 [SEG-LOG-010]" in capsys.readouterr().out

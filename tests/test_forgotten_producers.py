@@ -12,7 +12,7 @@ from helpers.made_partitions import EMPTY_SNAPSHOT, control, entry, make, number
 from helpers.support import FIXTURES
 
 from seglog_format import RecoveryOptions, recover, resurrect, truncate, verify
-from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.index_file import ProducerSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable

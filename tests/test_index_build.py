@@ -10,7 +10,7 @@ from helpers.walking import each_of
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
-from seglog_format.state.index_build import (
+from seglog_format.log.index_file import (
     IndexedOffset,
     IndexedRow,
     build_indexes,
@@ -21,7 +21,7 @@ from seglog_format.state.index_build import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.state.index_build import BuiltIndexes
+    from seglog_format.log.index_file import BuiltIndexes
 
 
 def test_the_vector_of_eight_batches() -> None:

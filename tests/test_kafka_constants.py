@@ -28,19 +28,13 @@ from seglog_format.cleaning import compaction_pass, settings
 from seglog_format.cluster import image, metadata_log, new_image
 from seglog_format.cluster import lines as kafka_numbers
 from seglog_format.cluster.image import RELEASES
-from seglog_format.codec import (
-    build,
-    checkpoints,
-    encode,
-    framing,
-    index_entries,
-    side_files,
-)
+from seglog_format.codec import build, checkpoints, encode, framing, side_files
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import FormatError
+from seglog_format.log import index_file
 from seglog_format.schema import coordinator_records, fixed_fields, metadata_records
 from seglog_format.serve import groups, kept_offsets
-from seglog_format.state import config, index_build, producer_state
+from seglog_format.state import config, producer_state
 from seglog_format.tier.segments import PartitionDeleteState, SegmentState
 from seglog_format.writing import log_writer
 
@@ -95,7 +89,7 @@ CONSTANTS: Final[Mapping[str, object]] = {
     "OffsetIndex.ENTRY_SIZE": layouts.OFFSET_INDEX_ENTRY_LAYOUT.size,
     "TimeIndex.ENTRY_SIZE": layouts.TIME_INDEX_ENTRY_LAYOUT.size,
     "TransactionIndex.ABORTED_TXN_RECORD_SIZE": layouts.TRANSACTION_INDEX_ENTRY_LAYOUT.size,
-    "AbortedTxn.HIGHEST_SUPPORTED_VERSION": index_entries.TRANSACTION_INDEX_VERSION,
+    "AbortedTxn.HIGHEST_SUPPORTED_VERSION": side_files.TRANSACTION_INDEX_VERSION,
     "ProducerSnapshot.HIGHEST_SUPPORTED_VERSION": side_files.PRODUCER_SNAPSHOT_VERSION,
     "ProducerStateEntry.NUM_BATCHES_TO_RETAIN": producer_state.REMEMBERED_BATCHES,
     "OffsetCheckpointFile.CURRENT_VERSION": checkpoints.CHECKPOINT_VERSION,
@@ -418,7 +412,7 @@ NUMBERS: Final[Mapping[str, object]] = {
     "offsets.topic.num.partitions": new_image.DEFAULT_COUNT,
     "transaction.state.log.num.partitions": new_image.DEFAULT_COUNT,
     "share.coordinator.state.topic.num.partitions": new_image.DEFAULT_COUNT,
-    "index.interval.bytes": index_build.INDEX_INTERVAL_BYTES,
+    "index.interval.bytes": index_file.INDEX_INTERVAL_BYTES,
     "offset.metadata.max.bytes": kept_offsets.MAX_METADATA_SIZE,
     "group.max.session.timeout.ms": int(groups.MAX_SESSION_SECONDS * 1000),
     "log.flush.offset.checkpoint.interval.ms": log_writer.CHECKPOINT_INTERVAL_MS,

@@ -31,7 +31,7 @@ from seglog_format.schema.producer_snapshot import ProducerSnapshotHeader, Produ
 from seglog_format.schema.protocol import UNKNOWN_TAGGED_FIELDS
 from seglog_format.schema.time_index import TimeIndexEntry
 from seglog_format.schema.transaction_index import TransactionIndexEntry
-from seglog_format.storage.file_bytes import open_bytes
+from seglog_format.storage.byte_source import open_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,7 +23,7 @@ from seglog_format import (
     verify,
 )
 from seglog_format.cli.main import run
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 from seglog_format.storage import file_reader
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from helpers.batches import batch, record
 from proofs.fuzz.random_damage import damaged
 from proofs.fuzz.random_logs import random_log
 from seglog_format.columnar.index_log import ColumnarRecovery
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions
 from seglog_format.names import FileKind, segment_file_name
@@ -28,7 +28,7 @@ from seglog_format.storage.file_reader import FileReader
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.engine.columnar import RecoveryKernels
+    from seglog_format.engine import RecoveryKernels
     from seglog_format.model import Frame, Tail
     from seglog_format.storage.byte_source import Readable
 

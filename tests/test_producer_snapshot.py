@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.errors import CorruptIndexError, FormatError, TruncatedError, UnsupportedVersionError
-from seglog_format.log.producer_snapshot import ProducerSnapshot, newest_readable_snapshot
+from seglog_format.log.index_file import ProducerSnapshot, newest_readable_snapshot
 from seglog_format.record_model import ProducerStateEntry
 
 if TYPE_CHECKING:

@@ -42,6 +42,7 @@ from seglog_format import LogWriter, recover
 from seglog_format.checks import verify
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError, WriteError
+from seglog_format.log.index_file import IndexedOffset
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.segment import LogSegment
@@ -49,7 +50,6 @@ from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, reco
 from seglog_format.recovery.broker_scan import Outcome, broker_scan
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.requirements import Severity
-from seglog_format.state.index_build import IndexedOffset
 from seglog_format.storage.files import LocalFiles
 
 if TYPE_CHECKING:

@@ -28,12 +28,11 @@ from seglog_format.codec.encode import compress
 from seglog_format.codec.record_stream import KEPT_RECORDS
 from seglog_format.codec.reference import CONTAINERS, CONTROLS, declared
 from seglog_format.codec.side_files import encode_producer_snapshot
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
+from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition, open_partition
-from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.scanning import storage_for
 from seglog_format.model import CompressionCodec
 from seglog_format.record_model import ProducerStateEntry

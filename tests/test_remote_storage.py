@@ -18,7 +18,7 @@ from seglog_format.log.partition import Partition, open_partition
 from seglog_format.log.path_kind import PathKind, directory_kind
 from seglog_format.names import FileKind
 from seglog_format.storage import remote_storage
-from seglog_format.storage.file_bytes import MAX_LOG_SIZE, open_bytes
+from seglog_format.storage.byte_source import MAX_LOG_SIZE, open_bytes
 from seglog_format.storage.object_store import Store, StoredFile, shown_address
 from seglog_format.storage.remote_storage import BlockCache, RemoteBytes, RemoteStorage, download
 

@@ -24,8 +24,7 @@ from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.codec.plain import decode_records
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
-from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
 from seglog_format.model import RecordBatchHeader
 from seglog_format.names import parse_file_name, parse_partition_directory
 from seglog_format.requirements import Severity, requirements

@@ -29,7 +29,7 @@ from seglog_conformance.session import rewrite_known
 from seglog_conformance.summary import summary
 from seglog_conformance.verdicts import Result, Verdict
 
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,9 @@ import pytest
 from helpers.messages import LOG_APPEND_TIME, SNAPPY, message, wrapper
 from helpers.support import authentic, vector
 
-from seglog_format import decode_batch, open_partition
+from seglog_format import decode_batch, engine, open_partition
 from seglog_format.codec.build import build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.engine import choice
 from seglog_format.log import reading
 from seglog_format.model import INT64_MAX, CompressionCodec, TimestampType
 
@@ -26,7 +25,7 @@ NO_TYPE = TimestampType.NO_TIMESTAMP_TYPE
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read by the declared schema, by the quick loop or by the columnar engine, whatever the size of a log."""
     monkeypatch.setattr(reading, "QUICK_SIZE", INT64_MAX if request.param == "reference" else 0)
-    monkeypatch.setattr(choice, "COLUMNAR_SIZE", INT64_MAX)
+    monkeypatch.setattr(engine, "COLUMNAR_SIZE", INT64_MAX)
     if request.param == "kernels":
         pytest.importorskip("pyarrow")
         from helpers.scans import take_kernels

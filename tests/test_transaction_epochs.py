@@ -13,7 +13,7 @@ from helpers.support import FIXTURES
 
 from proofs.kafka.served import ISOLATIONS, digest_of
 from seglog_format import open_partition, rebuild_indexes, recover, verify
-from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.index_file import ProducerSnapshot
 from seglog_format.state.producer_state import ProducerStates
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_conformance.features import USUAL_RECORD_FIELDS
 from seglog_conformance.protocol import PROTOCOL_VERSION
 from seglog_conformance.reference.wire import rejection
+from seglog_format import engine
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, decompressed_bytes
 from seglog_format.codec.framing import frame_at, walk
-from seglog_format.engine import columnar
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.reading import delivered
 from seglog_format.log.scanning import INT64_MIN, FallbackEntry
@@ -153,7 +153,7 @@ def _ascending(data: memoryview) -> Iterator[memoryview]:
 
 
 def _records(stream: Stream) -> Iterator[Json]:
-    request = columnar.scan_request(
+    request = engine.scan_request(
         COLUMNS,
         "binary",
         offsets=(INT64_MIN, INT64_MAX),
@@ -165,7 +165,7 @@ def _records(stream: Stream) -> Iterator[Json]:
         borders=None,
         statistics=ScanStatistics(),
     )
-    for batch in columnar.scan([(stream, columnar.scan_start(0, -1, INT64_MIN))], request, 1, None):
+    for batch in engine.scan([(stream, engine.scan_start(0, -1, INT64_MIN))], request, 1, None):
         columns = (_plain(batch.column(name)) for name in COLUMNS)
         for row in zip(*columns, strict=True):
             yield _record(*row)

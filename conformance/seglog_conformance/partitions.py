@@ -20,7 +20,7 @@ from seglog_conformance.features import UNTOLD_OF_MODELS
 from seglog_conformance.generated import FAMILY, FAMILY_NAME, LogModel, canonical, encoded, logs
 from seglog_conformance.reference.directories import recover
 from seglog_conformance.reference.logs import index
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -331,7 +331,7 @@ def _direct(name: str) -> Answering:
     """Return the object that answers in this process; it is unavailable if it needs an engine that is not installed."""
     if name in {REFERENCE, PLAIN}:
         from seglog_conformance.reference import Reference  # noqa: PLC0415 - needed for these alone
-        from seglog_format.engine.choice import Engine  # noqa: PLC0415 - as above
+        from seglog_format.engine import Engine  # noqa: PLC0415 - as above
 
         return Reference(Engine(name))
     if name not in DIRECT:
@@ -339,7 +339,7 @@ def _direct(name: str) -> Answering:
 
         return Specification()
     from seglog_conformance.columnar import Columnar  # noqa: PLC0415 - as above
-    from seglog_format.engine.choice import lacking  # noqa: PLC0415 - as above
+    from seglog_format.engine import lacking  # noqa: PLC0415 - as above
 
     if (lack := lacking()) is not None:
         raise UnavailableError(lack)

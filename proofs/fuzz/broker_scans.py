@@ -11,7 +11,7 @@ from seglog_format.storage.byte_source import source_of
 from seglog_format.types import OffsetPosition, TimestampOffset
 
 if TYPE_CHECKING:
-    from seglog_format.engine.columnar import RecoveryKernels
+    from seglog_format.engine import RecoveryKernels
     from seglog_format.recovery.broker_scan import BrokerScan
     from seglog_format.types import IndexSettings, Transactions
 

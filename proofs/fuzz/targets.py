@@ -35,7 +35,7 @@ from seglog_format import (
 from seglog_format.checks import verify_log
 from seglog_format.codec.decode import decode_frame
 from seglog_format.columnar.prefilter_entries import find_record
-from seglog_format.engine.columnar import batch_tables, position_of, prefilter, recovery_kernels
+from seglog_format.engine import batch_tables, position_of, prefilter, recovery_kernels
 from seglog_format.errors import FormatError, Location, MissingOffsetsWarning
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.recovery.segment_scan import scan_segment
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seglog_format.engine.columnar import RecoveryKernels
+    from seglog_format.engine import RecoveryKernels
     from seglog_format.types import Partition
 
 SEALED: Final = 0x08

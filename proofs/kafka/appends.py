@@ -18,9 +18,9 @@ from proofs.kafka.oracle import Oracle, bytes_of, scratch_directory
 from proofs.kafka.recovery import NEWEST, replayed, snapshot_of, sorted_entries
 from proofs.kafka.result import Result
 from seglog_format import Environment, LogConfig, Origin, PartitionWriter, walk
+from seglog_format.log.index_file import build_indexes, encode_offset_index, encode_time_index
 from seglog_format.recovery.entry_walk import indexed_rows
 from seglog_format.recovery.segment_files import encode_transaction_index
-from seglog_format.state.index_build import build_indexes, encode_offset_index, encode_time_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,8 +13,7 @@ from seglog_format.checks.finding import Finding, Problem, checks
 from seglog_format.codec.compression import trailing_size
 from seglog_format.codec.control_record import controls_of, decode_control_record
 from seglog_format.codec.decode import decode_frame, field, verify_checksum
-from seglog_format.codec.decoders import containers_of
-from seglog_format.codec.encoders import body_size, varint_size
+from seglog_format.codec.decoders import body_size, containers_of, varint_size
 from seglog_format.codec.message_set import read_message_entry
 from seglog_format.codec.record_stream import has_very_many_records, stream_frame
 from seglog_format.errors import FormatError, Location

@@ -21,7 +21,7 @@ from seglog_format.requirements import Severity, requirement
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seglog_format.engine.choice import Engine
+    from seglog_format.engine import Engine
     from seglog_format.model import MissingOffsets
     from seglog_format.scan_statistics import FallbackCause
 

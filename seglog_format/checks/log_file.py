@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
-    from seglog_format.engine.columnar import FilteredEntries, FilteredLog, MakePrefilter
+    from seglog_format.engine import FilteredEntries, FilteredLog, MakePrefilter
     from seglog_format.scan_statistics import FallbackCause
     from seglog_format.storage.byte_source import ByteSource
     from seglog_format.storage.log_storage import LogStorage

@@ -27,12 +27,11 @@ from seglog_format.checks.text_files import epoch_findings, text_file_findings
 from seglog_format.errors import FormatError, RefusedError, UnreadableError
 from seglog_format.log.entry_table import EVERYTHING, WantedRange
 from seglog_format.log.gaps import INDEXES
-from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
+from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
 from seglog_format.log.listing import list_partition
-from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.model import INT64_MAX
 from seglog_format.names import FileKind, parse_file_name
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_large_log
+from seglog_format.storage.byte_source import MAX_WHOLE_SIZE, refuse_large_log
 from seglog_format.storage.file_reader import read_uncut
 from seglog_format.storage.log_storage import LOCAL
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
     from pathlib import Path
 
-    from seglog_format.engine.columnar import MakePrefilter
+    from seglog_format.engine import MakePrefilter
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.storage.log_storage import LogStorage

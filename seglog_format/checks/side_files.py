@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from seglog_format.checks.partition_directory import SegmentState
-    from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
+    from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
     from seglog_format.log.index_rules import LogOutline, Violation
     from seglog_format.log.listing import PartitionListing, SegmentFiles
-    from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.model import BatchHeader, OffsetPosition, TimestampOffset
     from seglog_format.record_model import ProducerStateEntry
     from seglog_format.state.producer_state import Producer

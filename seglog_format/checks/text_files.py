@@ -23,7 +23,7 @@ from seglog_format.codec.checkpoints import (
 from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.model import MissingOffsets
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind, printable
-from seglog_format.storage.file_bytes import read_whole
+from seglog_format.storage.byte_source import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -22,8 +22,7 @@ from seglog_format.checks.partition import (
 from seglog_format.checks.partition_directory import NumberedName
 from seglog_format.checks.text_files import OffsetsAndLogs, PartitionOffsets, read_partition_offsets, text_file_findings
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.engine.columnar import prefilter_of
+from seglog_format.engine import Engine, engine_for, prefilter_of
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.entry_table import WantedRange
 from seglog_format.log.listing import LogDirectoryListing, list_log_directory, list_partition

@@ -34,7 +34,7 @@ from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.state.config import DAY_MS
 from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.files import LOCAL_FILES, Rename, Replace, Settle, apply_steps, read_small, write_file
-from seglog_format.storage.planned import Plan, require_unchanged
+from seglog_format.storage.log_storage import Plan, require_unchanged
 
 if TYPE_CHECKING:
     import os

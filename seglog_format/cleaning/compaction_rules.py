@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.build import MAGIC_2
-from seglog_format.codec.record_rules import signed_64
+from seglog_format.codec.plain import signed_64
 from seglog_format.model import (
     CODEC_MASK,
     CONTROL_BIT,

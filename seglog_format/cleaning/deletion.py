@@ -37,7 +37,7 @@ from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.environment import system_clock
 from seglog_format.storage.file_reader import raised_refusals
 from seglog_format.storage.files import LOCAL_FILES, Rename, Replace, Settle, apply_steps
-from seglog_format.storage.planned import Plan, require_unchanged
+from seglog_format.storage.log_storage import Plan, require_unchanged
 
 if TYPE_CHECKING:
     import os

@@ -209,8 +209,7 @@ def _list_segments(
 ) -> int:
     from seglog_format.cli.paths import segment_files_at
     from seglog_format.cli.summaries import segment_summary
-    from seglog_format.engine.choice import Engine, engine_for
-    from seglog_format.engine.columnar import tables_of
+    from seglog_format.engine import Engine, engine_for, tables_of
     from seglog_format.log.listing import list_partition
     from seglog_format.log.path_kind import size_of_segments
     from seglog_format.log.scanning import storage_for
@@ -261,8 +260,7 @@ def _unreadable_status(summaries: Sequence[SegmentSummary], path: Path) -> int:
 def _list_partitions(path: Path, directory: LogDirectory, engine: str, *, is_long: bool, as_json: bool) -> int:
     from seglog_format.cli.paths import NOTHING_READABLE
     from seglog_format.cli.summaries import partition_summary
-    from seglog_format.engine.choice import Engine, engine_for
-    from seglog_format.engine.columnar import tables_of
+    from seglog_format.engine import Engine, engine_for, tables_of
     from seglog_format.log.listing import PartitionEntry, list_partition
     from seglog_format.log.path_kind import size_of_segments
     from seglog_format.log.scanning import storage_for

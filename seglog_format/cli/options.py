@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterable, Iterator
 
-    from seglog_format.engine.choice import Engine
+    from seglog_format.engine import Engine
     from seglog_format.log.listing import PartitionListing
     from seglog_format.scan_statistics import FallbackCause, ScanStatistics
     from seglog_format.state.config import BrokerGeneration
@@ -78,7 +78,7 @@ def readable_path(given: str, ctx: click.Context) -> Path:
 
 def _copy(pieces: Iterable[bytes], path: Path) -> None:
     """Write a file, as far as a log can be long; what is longer is refused when it is read."""
-    from seglog_format.storage.file_bytes import MAX_LOG_SIZE
+    from seglog_format.storage.byte_source import MAX_LOG_SIZE
 
     left = MAX_LOG_SIZE + 1
     with path.open("wb") as file:
@@ -264,7 +264,7 @@ def settled(wanted: str, paths: Iterable[Path]) -> Engine:
     Raises:
         UsageError: the columnar engine is requested and not installed; or a path holds no files of Kafka.
     """
-    from seglog_format.engine.choice import Engine, engine_for
+    from seglog_format.engine import Engine, engine_for
     from seglog_format.log.path_kind import size_of_logs
 
     engine = Engine(wanted)

@@ -211,8 +211,7 @@ def _recovery(path: Path, directory: LogDirectory, options: RecoveryOptions, *, 
 
 def _file_recovery(path: Path, options: RecoveryOptions, *, write: bool) -> PreparedRecovery:
     from seglog_format.cli.paths import segment_files_at
-    from seglog_format.engine.choice import engine_for
-    from seglog_format.engine.columnar import kernels_of
+    from seglog_format.engine import engine_for, kernels_of
     from seglog_format.log.scanning import storage_for
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.apply import PreparedRecovery

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from seglog_format.engine.columnar import BatchTable, BatchTables
+    from seglog_format.engine import BatchTable, BatchTables
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.entry_table import Overlap
     from seglog_format.log.gaps import Gap

@@ -112,7 +112,7 @@ def command(  # noqa: PLR0913 - an option each
     """
     from seglog_format.checks import verify
     from seglog_format.checks.finding import Extent
-    from seglog_format.engine.choice import Engine, engine_for
+    from seglog_format.engine import Engine, engine_for
     from seglog_format.log.path_kind import path_kind, size_of_logs
     from seglog_format.tier.local_metadata import LocalMetadataTopic
 

@@ -34,7 +34,7 @@ def command(*, levels: tuple[str, ...], as_json: bool) -> None:
 
     Level v2 is x86-64 with SSE 4.2 and carry-less products, v4 has AVX-512 as well; any other processor is level any.
     """
-    from seglog_format.engine.columnar import make_libraries
+    from seglog_format.engine import make_libraries
 
     started = time.monotonic()
     kernels = make_libraries(levels)

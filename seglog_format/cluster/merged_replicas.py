@@ -31,7 +31,7 @@ from seglog_format.recovery.salvage_by_content import PlacedEntry, parts_of
 from seglog_format.recovery.salvage_placement import blocked_reports, placement_of, source_of_log
 from seglog_format.recovery.salvage_scan import longest_increasing
 from seglog_format.recovery.salvaged_log import spliced
-from seglog_format.storage.file_bytes import read_whole
+from seglog_format.storage.byte_source import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

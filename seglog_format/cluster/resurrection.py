@@ -36,9 +36,9 @@ from seglog_format.codec.coordinator_records import encode_metadata_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import FormatError, Location, SeglogError, UsageError
 from seglog_format.log.gaps import Gap, GapKind, watch_over
+from seglog_format.log.index_file import ProducerSnapshot
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
-from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transactions import Transactions, read_on
 from seglog_format.model import INT32_MAX, INT64_MAX, ControlRecordType
 from seglog_format.names import METADATA_TOPIC, TRANSACTION_STATE, FileKind, segment_file_name

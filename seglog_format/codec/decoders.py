@@ -1,6 +1,7 @@
-"""Decoders that the bytes of a log carry: readers share their code, and the bytes select the decoders that parse them.
+"""Decoders that the bytes of a log carry, and what the two encoders of entries have in common.
 
-The plain engine parses bytes that carry no decoders.
+Readers share their code, and the bytes select the decoders that parse them. The plain engine parses bytes that carry no
+decoders. The encoders are the packers of `codec.encode`, and those by the declarations.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seglog_format.codec.container_headers import ContainerHeaders
-    from seglog_format.codec.record_rules import MessageReader
+    from seglog_format.codec.plain import MessageReader
     from seglog_format.codec.side_files import DecodedSnapshot
     from seglog_format.errors import Location
-    from seglog_format.model import AbortedTxn, BatchHeader, Frame, RecordBatchHeader, Tail
+    from seglog_format.model import AbortedTxn, BatchHeader, Frame, MessageHeader, RecordBatchHeader, Tail
     from seglog_format.packing import Packer
     from seglog_format.record_model import Record
     from seglog_format.storage.byte_source import ByteSource, SourceFile, Window
@@ -155,3 +156,33 @@ def containers_of(frame: Frame) -> ContainerHeaders:
 def first_bytes(source: ByteSource, size: int) -> ByteSource:
     """Return a source that ends after the first bytes of another."""
     return source.first(size) if isinstance(source, DeclaredBytes) else FirstBytes(source, size)
+
+
+class Encoders(NamedTuple):
+    """Writers of the structures of an entry.
+
+    Attributes:
+        record: returns the bytes of a record of magic 2.
+        batch: returns the bytes of a batch: its header, with size and checksum, and the given bytes after it.
+        message: returns the bytes of a message of magic 0 or 1, with size and checksum.
+    """
+
+    record: Callable[[Record], bytes]
+    batch: Callable[[RecordBatchHeader, bytes], bytes]
+    message: Callable[[MessageHeader, bytes | None, bytes | None], bytes]
+
+
+def varint_size(value: int) -> int:
+    """Return the size of the shortest encoding of a signed number (SEG-REC-005)."""
+    return ((value if value >= 0 else ~value).bit_length() + 7) // 7  # a bit for the sign, and 7 bits in a byte
+
+
+def body_size(record: Record) -> int:
+    """Return the size of a record after its length field, with the shortest varints."""
+    size = 1 + varint_size(record.timestamp_delta) + varint_size(record.offset_delta)
+    size += _nullable_size(record.key) + _nullable_size(record.value) + varint_size(len(record.headers))
+    return size + sum(_nullable_size(header.key) + _nullable_size(header.value) for header in record.headers)
+
+
+def _nullable_size(data: bytes | None) -> int:
+    return varint_size(-1) if data is None else varint_size(len(data)) + len(data)

@@ -20,9 +20,8 @@ from construct import ConstructError
 
 from seglog_format.arguments import require_instance, require_integer
 from seglog_format.codec.checksum import crc32, crc32c
-from seglog_format.codec.encoders import Encoders
-from seglog_format.engine.choice import Engine
-from seglog_format.engine.columnar import encode_table
+from seglog_format.codec.decoders import Encoders
+from seglog_format.engine import Engine, encode_table
 from seglog_format.errors import UsageError
 from seglog_format.layouts import MESSAGE_V0_HEADER_LAYOUT, MESSAGE_V1_HEADER_LAYOUT, RECORD_BATCH_HEADER_LAYOUT
 from seglog_format.model import (

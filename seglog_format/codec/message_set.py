@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress, refuse_large
 from seglog_format.codec.decoders import containers_of, decoders_of
-from seglog_format.codec.record_rules import (
+from seglog_format.codec.plain import (
     MessageReader,
     StoredMessage,
     check_message,

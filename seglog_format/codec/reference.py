@@ -14,8 +14,15 @@ from crcmod import mkCrcFun
 
 from seglog_format.codec.checksum import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL
 from seglog_format.codec.container_headers import ContainerHeaders, GzipTrailer, Lz4Header, ZstdHeader
-from seglog_format.codec.decoders import ControlReader, DeclaredBytes, DeclaredFile, DeclaredFrame, Decoders
-from seglog_format.codec.encoders import Encoders, body_size
+from seglog_format.codec.decoders import (
+    ControlReader,
+    DeclaredBytes,
+    DeclaredFile,
+    DeclaredFrame,
+    Decoders,
+    Encoders,
+    body_size,
+)
 from seglog_format.codec.framing import (
     MAX_TRAILING_SIZE,
     MIN_ENTRY_SIZE,
@@ -24,9 +31,8 @@ from seglog_format.codec.framing import (
     short_tail,
     tail_of_size,
 )
-from seglog_format.codec.index_entries import check_transaction_version
 from seglog_format.codec.parse import explain, parse
-from seglog_format.codec.record_rules import (
+from seglog_format.codec.plain import (
     MessageReader,
     StoredMessage,
     check_message,
@@ -43,6 +49,7 @@ from seglog_format.codec.side_files import (
     DecodedSnapshot,
     check_count,
     check_size,
+    check_transaction_version,
     check_version,
     require_crc,
 )

@@ -12,8 +12,7 @@ from seglog_format.codec.control_record import hidden_data
 from seglog_format.codec.decoders import DeclaredBytes
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at
 from seglog_format.codec.record_stream import stream_frame
-from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.engine.columnar import prefilter
+from seglog_format.engine import Engine, engine_for, prefilter
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lines.logs import RecordLines, WantedEntries
 from seglog_format.lines.options import opened

@@ -18,7 +18,7 @@ from seglog_format.codec.checksum import crc32c
 from seglog_format.codec.control_record import EndMarker
 from seglog_format.codec.encode import encode_batch, encode_columns
 from seglog_format.codec.framing import read_header
-from seglog_format.engine.choice import is_installed
+from seglog_format.engine import is_installed
 from seglog_format.errors import Location, UsageError, WriteError, write_errors
 from seglog_format.generation.faults import apply_fault
 from seglog_format.generation.plan import COORDINATOR_EPOCH, PartitionPlan, Turn, codec_of, encoded, plan_partition

@@ -11,7 +11,7 @@ from itertools import accumulate, islice, pairwise
 from operator import mul, not_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from seglog_format.engine.choice import is_installed
+from seglog_format.engine import is_installed
 from seglog_format.errors import UsageError
 from seglog_format.generation.plan import NO_PRODUCER, PlannedProducer, PlannedTransaction, still_open, team_of
 from seglog_format.generation.recipe_model import SHUFFLED_SPAN, HeaderRecipe, ValueRecipe

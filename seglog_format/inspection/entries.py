@@ -16,7 +16,7 @@ from seglog_format.codec.compression import decompress
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.framing import walk
-from seglog_format.codec.record_rules import record_timestamp
+from seglog_format.codec.plain import record_timestamp
 from seglog_format.codec.reference import declared
 from seglog_format.errors import FormatError, Location, RefusedError
 from seglog_format.model import (

@@ -15,8 +15,7 @@ from seglog_format.errors import FormatError, Location, RefusedError, Unreadable
 from seglog_format.lines.options import byte_writer, list_of
 from seglog_format.lines.sources import SourceKind
 from seglog_format.log.entry_table import Overlap, in_order, overlap_of, proven_start
-from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
-from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
 from seglog_format.log.search import unexpected_end
 from seglog_format.model import NO_PRODUCER_ID, CompressionCodec, TailKind
 from seglog_format.names import (
@@ -27,8 +26,7 @@ from seglog_format.names import (
     parse_partition_directory,
 )
 from seglog_format.record_model import Message
-from seglog_format.storage.byte_source import source_of
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, max_text_size, refuse_beyond, refuse_whole
+from seglog_format.storage.byte_source import MAX_WHOLE_SIZE, max_text_size, refuse_beyond, refuse_whole, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

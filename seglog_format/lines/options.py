@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.lines.sources import SourceKind
 from seglog_format.log.entry_table import WantedRange
-from seglog_format.storage.byte_source import source_of
-from seglog_format.storage.file_bytes import MAX_LOG_SIZE, MAX_WHOLE_SIZE, refuse_beyond, refuse_large_log
+from seglog_format.storage.byte_source import MAX_LOG_SIZE, MAX_WHOLE_SIZE, refuse_beyond, refuse_large_log, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.index_file import IndexedRow, build_indexes, encode_offset_index, encode_time_index
 from seglog_format.model import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
@@ -33,7 +34,6 @@ from seglog_format.model import (
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
 from seglog_format.record_model import Message, ProducerStateEntry, Record, RecordBatch, RecordHeader
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
-from seglog_format.state.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -7,8 +7,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack
 
+from seglog_format import engine
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.engine import columnar
 from seglog_format.errors import UsageError
 from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import (
@@ -75,7 +75,7 @@ class ScannedPartitions(Protocol):
             for key, entry in sorted(self.partitions.items())
             if topics is None or key[0] in topics
         )
-        return columnar.scan_partitions(wanted, tuple(columns), layout)
+        return engine.scan_partitions(wanted, tuple(columns), layout)
 
     def _scanned(
         self, entry: PartitionEntry, layout: str, options: ScanKeywords, columns: tuple[str, ...]

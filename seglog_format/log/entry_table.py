@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from seglog_format import engine
 from seglog_format.codec.decoders import DeclaredBytes
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at, walk
-from seglog_format.engine import columnar
-from seglog_format.engine.choice import Engine, engine_for
+from seglog_format.engine import Engine, engine_for
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UnreadableError, UsageError
 from seglog_format.layouts import MESSAGE_V1_HEADER_LAYOUT
 from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT64_MAX, NO_TIMESTAMP, Tail
@@ -403,7 +403,7 @@ def walk_headers(table: EntryTable, source: ByteSource, target: int, passed: Cal
     """
     if not _has_many_headers(source, table.position):
         return
-    parts = columnar.batch_tables()(
+    parts = engine.batch_tables()(
         source,
         position=table.position,
         first_offset=table.next_offset,
@@ -436,7 +436,7 @@ def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
     if not _has_many_headers(source, 0):
         return None
     try:
-        end, last_offset = columnar.recovery_kernels().ordered_end(source, allowed.first, allowed.last)
+        end, last_offset = engine.recovery_kernels().ordered_end(source, allowed.first, allowed.last)
         found = frame_at(source, end, source.size)
     except FormatError:
         return None
@@ -507,7 +507,7 @@ def first_in_doubt(table: EntryTable, source: ByteSource, start: int, stop: int)
     if not _is_worth_it(source, end - position):
         return start
     first_offset = table.last_offsets[start - 1] + 1 if start else table.allowed.first
-    parts = columnar.batch_tables()(
+    parts = engine.batch_tables()(
         source, position=position, end=end, first_offset=first_offset, last_offset=table.allowed.last
     )
     with suppress(UnreadableError):  # the fallback decoder fails on the same bytes

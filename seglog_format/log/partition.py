@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.arguments import Closing, require_offset, require_offsets
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.engine.choice import COLUMNAR_SIZE, Engine, engine_for
+from seglog_format.engine import COLUMNAR_SIZE, Engine, engine_for
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, UsageError
 from seglog_format.log.entry_table import is_within
 from seglog_format.log.gaps import GapWatch, reporting, tiered_gap, warn_of_gap
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from seglog_format.engine.choice import Choice
+    from seglog_format.engine import Choice
     from seglog_format.errors import UndecodedRecordError
     from seglog_format.log.gaps import AtBorder, Gap, OnCorrupt, OnGap
     from seglog_format.log.remote_store import RemoteStore

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from seglog_format import engine
 from seglog_format.codec.decoders import decoders_of
-from seglog_format.engine import columnar
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.entry_table import overlap_of
 from seglog_format.log.segment import starts_at
@@ -148,7 +148,7 @@ class LogReader:
 
     @cached_property
     def _find_record(self) -> FindRecord | None:
-        return columnar.record_finder()
+        return engine.record_finder()
 
     def floor(self, offset: int) -> int | None:
         """Return the number of the segment with the greatest base offset not above an offset (SEG-LKP-001)."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypedDict
 
+from seglog_format import engine
 from seglog_format.codec.decode import decompressed_bytes
-from seglog_format.engine import columnar
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.entry_table import in_order, is_sparse, overlap_of
 from seglog_format.log.reading import Borders, delivered
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from seglog_format.engine.choice import Choice
-    from seglog_format.engine.columnar import Request, Start
+    from seglog_format.engine import Choice, Request, Start
     from seglog_format.log.entry_table import Overlap
     from seglog_format.log.gaps import AtBorder, OnGap
     from seglog_format.log.reading import Isolation, LogReader
@@ -201,7 +200,7 @@ def scan_log(
     """
     request = request_of(offsets, transactions, options, limit)
     sources = sources_of(reader, offsets, transactions, options)
-    return columnar.scan(sources, request, options.threads, at_end)
+    return engine.scan(sources, request, options.threads, at_end)
 
 
 def request_of(
@@ -212,7 +211,7 @@ def request_of(
         msg = f"batch_rows and threads are 1 or more, not {options.batch_rows} and {options.threads}"
         raise UsageError(msg)
     earliest, latest = options.from_timestamp_ms, options.to_timestamp_ms
-    return columnar.scan_request(
+    return engine.scan_request(
         options.columns,
         options.layout,
         offsets=offsets,
@@ -248,7 +247,7 @@ def _part(
     if segment is None or segment.base_offset != base_offset or not 0 <= position <= end:
         msg = f"no segment has base offset {base_offset} and positions {position} to {end}"
         raise UsageError(msg)
-    start = columnar.scan_start(position, base_offset - 1, offsets[0], end)
+    start = engine.scan_start(position, base_offset - 1, offsets[0], end)
     return SegmentSource(segment, offsets[1], transactions), start
 
 
@@ -264,7 +263,7 @@ def find_entry(reader: LogReader, offset: int) -> EntryPosition | None:
     segment = reader.segments[number]
     if offset <= segment.base_offset or is_sparse(segment.source):
         return None
-    position = columnar.position_of(segment.source, (segment.allowed.first, segment.allowed.last), offset)
+    position = engine.position_of(segment.source, (segment.allowed.first, segment.allowed.last), offset)
     return None if position is None else (number, position)
 
 
@@ -292,7 +291,7 @@ def _from(
     for segment in segments:
         yield (
             SegmentSource(segment, offsets[1], transactions),
-            columnar.scan_start(position, segment.base_offset - 1, offsets[0]),
+            engine.scan_start(position, segment.base_offset - 1, offsets[0]),
         )
         position = 0
 
@@ -330,13 +329,13 @@ def record_lists(
         start = yield from _first_batch(reader, offsets, transactions, options.at_border)
     if start >= end:
         return
-    batch_rows = columnar.object_rows()
+    batch_rows = engine.object_rows()
     if batch_rows is None:
         yield reader.records(start, end, transactions, options.at_border)
         return
     options = options._replace(batch_rows=batch_rows)
     request = request_of((start, end), transactions, options, limit)
-    yield from columnar.record_lists(sources_of(reader, (start, end), transactions, options), request)
+    yield from engine.record_lists(sources_of(reader, (start, end), transactions, options), request)
 
 
 def _first_batch(

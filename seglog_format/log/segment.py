@@ -24,7 +24,7 @@ from seglog_format.log.entry_table import (
 )
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex, readable
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, Tail
-from seglog_format.storage.file_bytes import refuse_large_log
+from seglog_format.storage.byte_source import refuse_large_log
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.errors import Location, SeglogError
 from seglog_format.names import FileKind
-from seglog_format.storage.file_bytes import read_whole
+from seglog_format.storage.byte_source import read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -322,7 +322,7 @@ def _open_at(segment: LogSegment, offset: int) -> dict[int, int] | None:
         segment: whose storage and directory hold the snapshot.
         offset: in the name of the snapshot.
     """
-    from seglog_format.log.producer_snapshot import ProducerSnapshot  # noqa: PLC0415 - only for remote segments
+    from seglog_format.log.index_file import ProducerSnapshot  # noqa: PLC0415 - only for remote segments
 
     path = segment.paths.log.with_name(segment_file_name(offset, FileKind.PRODUCER_SNAPSHOT))
     storage = segment.storage

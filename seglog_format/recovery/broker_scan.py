@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seglog_format.codec.control_record import lacks_end_marker
 from seglog_format.codec.decode import decode_under_outer_checksum
 from seglog_format.errors import FormatError, Location, UnreadableError
+from seglog_format.log.index_file import IndexBuilder
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import (
     INT32_MAX,
@@ -30,13 +31,12 @@ from seglog_format.recovery.entry_walk import walk_entries
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.segment_scan import UNREADABLE_MARKER_PREFIXES, Remark
 from seglog_format.schema.fixed_fields import ENTRY_PREFIX, RECORD_BATCH_HEADER, RECORD_BATCH_MAGIC, batch_field_span
-from seglog_format.state.index_build import IndexBuilder
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seglog_format.engine.columnar import IndexedLog
+    from seglog_format.engine import IndexedLog
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import AbortedTxn
     from seglog_format.recovery.entry_walk import WalkedEntry

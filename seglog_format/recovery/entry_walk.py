@@ -9,8 +9,8 @@ from seglog_format.codec.control_record import end_marker_of
 from seglog_format.codec.decode import checksum_is_valid, decode_under_outer_checksum
 from seglog_format.codec.framing import frame_at, whole_frame
 from seglog_format.errors import FormatError, Location, UnreadableError, UnsupportedVersionError
+from seglog_format.log.index_file import IndexedRow
 from seglog_format.model import Frame, Tail
-from seglog_format.state.index_build import IndexedRow
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:

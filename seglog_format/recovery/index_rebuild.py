@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.framing import is_zero
-from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.engine.columnar import kernels_of
+from seglog_format.engine import Engine, engine_for, kernels_of
 from seglog_format.errors import FormatError
 from seglog_format.log.entry_table import in_order
 from seglog_format.log.path_kind import size_of_segments
@@ -18,15 +17,14 @@ from seglog_format.recovery.index_settings import infer_settings
 from seglog_format.recovery.log_scans import OpenTransactions
 from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.segment_files import side_files_of
-from seglog_format.storage.byte_source import starts_with
-from seglog_format.storage.file_bytes import open_index
+from seglog_format.storage.byte_source import open_index, starts_with
 from seglog_format.storage.file_reader import raised_refusals
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
     from pathlib import Path
 
-    from seglog_format.engine.columnar import RecoveryKernels
+    from seglog_format.engine import RecoveryKernels
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions

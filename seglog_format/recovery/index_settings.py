@@ -12,21 +12,20 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError
-from seglog_format.model import INT32_MAX
-from seglog_format.recovery.entry_walk import indexed_rows, recoverable_frames
-from seglog_format.state.index_build import (
+from seglog_format.log.index_file import (
     INDEX_INTERVAL_BYTES,
     IndexedOffset,
     interval_bounds,
 )
+from seglog_format.model import INT32_MAX
+from seglog_format.recovery.entry_walk import indexed_rows, recoverable_frames
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seglog_format.log.index_file import OffsetIndex
+    from seglog_format.log.index_file import IndexedRow, OffsetIndex
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Frame
-    from seglog_format.state.index_build import IndexedRow
 
 EXAMINED_SEGMENTS: Final = 8
 """Number of segments after which no more are examined, unless all of them are small."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.decoders import first_bytes
 from seglog_format.errors import FormatError, Location, UnreadableError
-from seglog_format.log.producer_snapshot import newest_readable_snapshot, without_strays
+from seglog_format.log.index_file import newest_readable_snapshot, without_strays
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import INT32_MAX, Frame, RecordBatchHeader
 from seglog_format.recovery.broker_scan import (
@@ -30,9 +30,9 @@ from seglog_format.recovery.segment_scan import Remark, SegmentScan, SegmentScan
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seglog_format.engine.columnar import IndexedLog, RecoveryKernels
+    from seglog_format.engine import IndexedLog, RecoveryKernels
+    from seglog_format.log.index_file import ProducerSnapshot
     from seglog_format.log.listing import NamedFile
-    from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Tail
     from seglog_format.recovery.broker_scan import BrokerScan

@@ -13,8 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.engine.columnar import kernels_of
+from seglog_format.engine import Engine, engine_for, kernels_of
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.listing import list_partition
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from seglog_format.engine.columnar import RecoveryKernels
+    from seglog_format.engine import RecoveryKernels
     from seglog_format.log.listing import PartitionListing
 
 DELETE_STATE: Final = "delete"

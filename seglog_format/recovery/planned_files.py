@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, encode_leader_epoch_checkpoint
 from seglog_format.errors import FormatError, Location, SeglogError
+from seglog_format.log.index_file import ProducerSnapshot, encode_offset_index, encode_time_index, without_strays
 from seglog_format.log.listing import CLEANED, DELETED, SWAP, SegmentFiles
-from seglog_format.log.producer_snapshot import ProducerSnapshot, without_strays
 from seglog_format.log.segment import LogSegment
 from seglog_format.names import (
     INDEX_KINDS,
@@ -30,10 +30,8 @@ from seglog_format.recovery.broker_scan import BrokerStopError, Outcome, broker_
 from seglog_format.recovery.producer_states import forgets_producers, snapshot_steps
 from seglog_format.recovery.segment_scan import Remark, removal_steps
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
-from seglog_format.state.index_build import encode_offset_index, encode_time_index
 from seglog_format.state.leader_epochs import LeaderEpochs
-from seglog_format.storage.byte_source import starts_with
-from seglog_format.storage.file_bytes import FileBytes, open_bytes, open_log, read_whole
+from seglog_format.storage.byte_source import FileBytes, open_bytes, open_log, read_whole, starts_with
 from seglog_format.storage.file_reader import FileReader
 from seglog_format.storage.files import LOCAL_FILES, Remove, Rename, Replace, Truncate, settled
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.codec.control_record import end_marker_of
 from seglog_format.errors import Location, SeglogError, UnreadableError
-from seglog_format.log.producer_snapshot import without_strays
+from seglog_format.log.index_file import without_strays
 from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
 from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.plan import reason_to_scan

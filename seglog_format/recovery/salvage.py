@@ -27,7 +27,7 @@ from seglog_format.recovery.salvage_placement import (
 from seglog_format.recovery.salvage_scan import SalvageScan, salvage_scan
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.state.leader_epochs import LeaderEpochs
-from seglog_format.storage.file_bytes import open_log, read_whole
+from seglog_format.storage.byte_source import open_log, read_whole
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.new_directory import require_new
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seglog_format.log.index_file import (
+    IndexBuilder,
+    encode_offset_index,
+    encode_time_index,
+)
 from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
 from seglog_format.record_model import EpochStart
 from seglog_format.recovery.entry_walk import WalkedEntry, recoverable_frames
 from seglog_format.recovery.index_settings import IndexSettings, is_indexable
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
-from seglog_format.state.index_build import (
-    IndexBuilder,
-    encode_offset_index,
-    encode_time_index,
-)
 from seglog_format.storage.byte_source import FirstBytes, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seglog_format.engine.columnar import IndexedLog, RecoveryKernels
+    from seglog_format.engine import IndexedLog, RecoveryKernels
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn, BatchHeader
     from seglog_format.storage.byte_source import Readable

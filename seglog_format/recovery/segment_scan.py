@@ -28,12 +28,12 @@ from seglog_format.storage.files import Copy, Remove, Rename, settled
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.engine.columnar import RecoveryKernels, SoundEntries
+    from seglog_format.engine import RecoveryKernels, SoundEntries
+    from seglog_format.log.index_file import IndexedRow
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Frame
     from seglog_format.recovery.entry_walk import WalkedEntry
-    from seglog_format.state.index_build import IndexedRow
     from seglog_format.storage.byte_source import ByteSource, Readable
     from seglog_format.storage.files import FileStep
 

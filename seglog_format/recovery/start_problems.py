@@ -21,7 +21,7 @@ from seglog_format.log.gaps import unsnapshotted_gap
 from seglog_format.log.listing import list_partition
 from seglog_format.log.side_files import meta_properties_of
 from seglog_format.names import METADATA_TOPICS, FileKind, parse_decimal
-from seglog_format.storage.file_bytes import read_whole
+from seglog_format.storage.byte_source import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

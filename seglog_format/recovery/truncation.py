@@ -15,6 +15,7 @@ from seglog_format.codec.checkpoints import (
 from seglog_format.errors import Location, SeglogError, UsageError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.gaps import tiered_gap
+from seglog_format.log.index_file import encode_offset_index, encode_time_index
 from seglog_format.log.listing import list_partition
 from seglog_format.model import OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
@@ -26,13 +27,12 @@ from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.recovery.producer_states import forgets_producers, snapshot_steps
 from seglog_format.recovery.segment_files import encode_transaction_index
 from seglog_format.recovery.segment_scan import removal_steps
-from seglog_format.state.index_build import encode_offset_index, encode_time_index
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.state.root_files import opened_for_change
-from seglog_format.storage.file_bytes import read_whole
+from seglog_format.storage.byte_source import read_whole
 from seglog_format.storage.file_reader import raised_refusals
 from seglog_format.storage.files import LOCAL_FILES, Remove, Replace, Truncate, apply_steps, settled
-from seglog_format.storage.planned import Plan, require_unchanged
+from seglog_format.storage.log_storage import Plan, require_unchanged
 
 if TYPE_CHECKING:
     import os

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, encode_leader_epoch_checkpoint
 from seglog_format.codec.framing import walk
 from seglog_format.errors import SeglogError, UsageError
+from seglog_format.log.index_file import IndexedRow, build_indexes, encode_offset_index, encode_time_index
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.model import GREATEST_OFFSET
@@ -34,9 +35,8 @@ from seglog_format.spark.staging import (
     staging_path,
 )
 from seglog_format.state.directory_lock import DirectoryLock
-from seglog_format.state.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
 from seglog_format.state.root_files import opened_for_change
-from seglog_format.storage.file_bytes import open_bytes, read_whole
+from seglog_format.storage.byte_source import open_bytes, read_whole
 from seglog_format.storage.files import LOCAL_FILES, replace_file
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.engine.columnar import batch_tables
+from seglog_format.engine import batch_tables
 from seglog_format.errors import FormatError, SeglogError, UndecodedRecordError
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.search import unexpected_end

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from seglog_format.checks import verify
-from seglog_format.engine.columnar import batch_tables, run_reader, scan_request, scan_start
+from seglog_format.engine import batch_tables, run_reader, scan_request, scan_start
 from seglog_format.errors import (
     CorruptRecordError,
     FormatError,
@@ -51,7 +51,7 @@ from seglog_format.values.schemas import AS_MAP
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seglog_format.engine.columnar import BatchTable, ReadRun
+    from seglog_format.engine import BatchTable, ReadRun
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.log.scanning import FallbackEntry

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import InputPartition
 
 from seglog_format.errors import SeglogError, UsageError
+from seglog_format.log.index_file import INDEX_INTERVAL_BYTES
 from seglog_format.model import CompressionCodec
 from seglog_format.names import require_topic
 from seglog_format.spark.options import one_of, parse_count, parse_size, parsed, refuse
-from seglog_format.state.index_build import INDEX_INTERVAL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,8 +7,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from seglog_format.errors import UsageError
+from seglog_format.log.index_file import INDEX_INTERVAL_BYTES, IndexedOffset
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, INT64_MAX, TimestampType
-from seglog_format.state.index_build import INDEX_INTERVAL_BYTES, IndexedOffset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.control_record import end_marker_of
 from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.errors import AppendError, Location, SequenceError
-from seglog_format.log.producer_snapshot import newest_readable_snapshot
+from seglog_format.log.index_file import newest_readable_snapshot
 from seglog_format.model import (
     INT32_MAX,
     NO_PRODUCER_EPOCH,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seglog_format.codec.control_record import EndMarker
+    from seglog_format.log.index_file import ProducerSnapshot
     from seglog_format.log.listing import NamedFile
-    from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Frame
 

@@ -18,8 +18,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
 from seglog_format.errors import FormatError, Location, WriteError
+from seglog_format.storage.byte_source import FileBytes, refuse_whole
 from seglog_format.storage.copying import copy_file
-from seglog_format.storage.file_bytes import FileBytes, refuse_whole
 from seglog_format.storage.file_reader import FileReader, open_regular
 
 if TYPE_CHECKING:

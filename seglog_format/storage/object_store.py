@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from seglog_format.errors import UsageError
 from seglog_format.names import printable
-from seglog_format.storage.file_bytes import read_range
+from seglog_format.storage.byte_source import read_range
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:

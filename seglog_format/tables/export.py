@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.engine.choice import Engine, engine_for
+from seglog_format.engine import Engine, engine_for
 from seglog_format.errors import Location, UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.names import require_text

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from seglog_format.arguments import Closing
 from seglog_format.errors import CorruptIndexError, Location, UsageError
 from seglog_format.names import FileKind, printable
-from seglog_format.storage.byte_source import MemoryBytes
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_bytes, refuse_beyond
+from seglog_format.storage.byte_source import MAX_WHOLE_SIZE, MemoryBytes, open_bytes, refuse_beyond
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

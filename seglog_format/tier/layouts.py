@@ -33,7 +33,7 @@ from seglog_format.names import (
     printable,
 )
 from seglog_format.record_model import EpochStart
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_beyond, refuse_large_log
+from seglog_format.storage.byte_source import MAX_WHOLE_SIZE, refuse_beyond, refuse_large_log
 from seglog_format.tier.chunked_bytes import ChunkedBytes, ChunkIndex, equal_chunks, json_object, read_chunk_index
 from seglog_format.tier.layout import LogFile, SegmentFacts, SmallFile, StoredObject, StoredSegment
 from seglog_format.tier.segments import RemotePartitionId, RemoteSegmentId

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.cleaning.retention import RetainedSegment
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
+from seglog_format.log.index_file import IndexedOffset, IndexInterval
 from seglog_format.model import NO_TIMESTAMP, OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.state.config import IndexUnit
-from seglog_format.state.index_build import IndexedOffset, IndexInterval
 from seglog_format.writing.append import ActiveState, RollReason
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from seglog_format.cleaning.retention import RetainedSegment
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_offset_checkpoint
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location, UsageError
-from seglog_format.log.index_file import OffsetIndex, TimeIndex
-from seglog_format.log.producer_snapshot import ProducerSnapshot, newest_readable_snapshot
+from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, newest_readable_snapshot
 from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import INDEX_KINDS, FileKind, parse_file_name, parse_partition_directory, segment_file_name
 from seglog_format.state.leader_epochs import EpochRises, LeaderEpochs

@@ -23,7 +23,7 @@ from seglog_format.cli.main import run
 from seglog_format.cli.paths import segment_files_at
 from seglog_format.cli.summaries import segment_summary
 from seglog_format.columnar.batch_table import table_parts
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 from seglog_format.types import FallbackCause
 
 if TYPE_CHECKING:

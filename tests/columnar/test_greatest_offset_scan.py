@@ -14,11 +14,10 @@ from helpers.scans import expected, scanned, segment_directory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seglog_format import open_partition
+from seglog_format import engine, open_partition
 from seglog_format.checks import verify_log
 from seglog_format.columnar.index_log import ColumnarRecovery
-from seglog_format.engine import choice
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 from seglog_format.errors import FormatError
 from seglog_format.log import reading
 from seglog_format.recovery.segment_scan import scan_segment
@@ -77,7 +76,7 @@ def test_everyone_agrees_at_the_greatest_offset(
         rows, error = expected(partition)
         assert scanned(partition) == (rows, error)
         patch.setattr(reading, "QUICK_SIZE", 0)
-        patch.setattr(choice, "COLUMNAR_SIZE", 0 if is_engine else LAST)
+        patch.setattr(engine, "COLUMNAR_SIZE", 0 if is_engine else LAST)
         offsets = [row[0] for row in rows]
         assert records_of(partition) == (offsets, error)
         assert max(offsets, default=0) < LAST

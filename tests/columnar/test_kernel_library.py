@@ -57,12 +57,12 @@ from seglog_format.columnar import kernel_library
 kernel_library.DIRECTORY = Path(sys.argv[2])
 from seglog_format import open_partition
 from seglog_format.cli.main import run
-from seglog_format.engine import choice
-choice.COLUMNAR_SIZE = 0
+from seglog_format import engine
+engine.COLUMNAR_SIZE = 0
 status = run(["verify", sys.argv[1]]) or run(["recover", sys.argv[1]])
 try:
     open_partition(sys.argv[1]).scan()
-except choice.UsageError as error:
+except engine.UsageError as error:
     print(error)
 print(status, "numba" in sys.modules)
 """

@@ -19,11 +19,10 @@ from helpers.walking import each_of
 from test_hostile_scan import FULL, INPUTS, changes
 
 from proofs.fuzz.random_logs import random_log
-from seglog_format import Engine
+from seglog_format import Engine, engine
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import objects, record_run
-from seglog_format.engine import choice, columnar
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log import reading
 from seglog_format.log.listing import list_partition
@@ -45,7 +44,7 @@ WAYS = ("kernels", "struct")
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Read records by kernels, or by the quick loop, whatever the size of a log."""
     monkeypatch.setattr(reading, "QUICK_SIZE", 0)
-    monkeypatch.setattr(choice, "COLUMNAR_SIZE", INT64_MAX)
+    monkeypatch.setattr(engine, "COLUMNAR_SIZE", INT64_MAX)
     if request.param == "kernels":
         take_kernels(monkeypatch)
     return str(request.param)
@@ -170,7 +169,7 @@ def test_each_record_is_found_alone(*, trust_indexes: bool, tmp_path: Path, monk
     for offset in range(300):
         with LogSegment(files) as segment:
             found = reading.LogReader([segment], trust_indexes=trust_indexes).record_at(offset)
-        assert found == (None if columnar.record_finder() is None else wanted[offset])
+        assert found == (None if engine.record_finder() is None else wanted[offset])
 
 
 def large_log(directory: Path) -> Path:

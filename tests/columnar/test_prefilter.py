@@ -25,9 +25,9 @@ from proofs.fuzz.random_logs import random_log
 from seglog_format.checks import verify, verify_log
 from seglog_format.checks.log_file import LogVerification
 from seglog_format.columnar import prefilter
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
+from seglog_format.log.index_file import build_indexes, encode_offset_index, encode_time_index
 from seglog_format.recovery.entry_walk import indexed_rows
-from seglog_format.state.index_build import build_indexes, encode_offset_index, encode_time_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,8 @@ from proofs.fuzz.broker_scans import broker_scan_by
 from proofs.fuzz.random_logs import random_log
 from seglog_format.columnar import index_log
 from seglog_format.columnar.index_log import ColumnarRecovery
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
+from seglog_format.log.index_file import IndexedOffset
 from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
@@ -30,12 +31,11 @@ from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.plan import plan_for_partition
 from seglog_format.recovery.segment_files import SegmentSideFiles, side_files_of
 from seglog_format.recovery.segment_scan import scan_segment
-from seglog_format.state.index_build import IndexedOffset
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.engine.columnar import RecoveryKernels
+    from seglog_format.engine import RecoveryKernels
 
 KERNELS = ColumnarRecovery()
 SETTINGS = [IndexSettings(0), IndexSettings(200), IndexSettings(100, IndexedOffset.FIRST)]

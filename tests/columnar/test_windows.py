@@ -22,9 +22,8 @@ from seglog_format.columnar.ranges import position_of
 from seglog_format.columnar.record_run import RecordRun
 from seglog_format.log.partition import open_partition
 from seglog_format.model import INT64_MAX
-from seglog_format.storage import file_bytes
-from seglog_format.storage.byte_source import MemoryBytes, Window
-from seglog_format.storage.file_bytes import open_bytes
+from seglog_format.storage import byte_source
+from seglog_format.storage.byte_source import MemoryBytes, Window, open_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,8 +48,8 @@ def windows_of(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (windows, "WINDOW_SIZE"),
         (windows, "FIRST_SIZE"),
-        (file_bytes, "WINDOW_SIZE"),
-        (file_bytes, "FIRST_WINDOW"),
+        (byte_source, "WINDOW_SIZE"),
+        (byte_source, "FIRST_WINDOW"),
     ):
         assert hasattr(module, name)
         monkeypatch.setattr(module, name, size)

@@ -181,8 +181,7 @@ def reference_reads_entries() -> bool:
 
 def reference_reads_side_files() -> bool:
     from seglog_format.codec.reference import declared
-    from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
-    from seglog_format.log.producer_snapshot import ProducerSnapshot
+    from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
     from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
     from seglog_format.record_model import ProducerStateEntry
 
@@ -225,8 +224,8 @@ def overwrite_entry() -> bool:
 
 
 def write_indexes() -> bool:
+    from seglog_format.log.index_file import encode_offset_index, encode_time_index
     from seglog_format.model import OffsetPosition, TimestampOffset
-    from seglog_format.state.index_build import encode_offset_index, encode_time_index
 
     offsets = [OffsetPosition(12, 16), OffsetPosition(17, 512)]
     times = [TimestampOffset(100, 12), TimestampOffset(200, 17)]

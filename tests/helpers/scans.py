@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from proofs.fuzz.delivered_rows import COLUMNS, Row, row_of, rows_of
-from seglog_format import Engine
+from seglog_format import Engine, engine
 from seglog_format.columnar import run
-from seglog_format.engine import choice
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import Partition, open_partition
 from seglog_format.model import INT64_MAX
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
 def take_kernels(patch: pytest.MonkeyPatch) -> None:
     """Let the columnar engine read all records, the first batch included, whatever the size of a log."""
-    patch.setattr(choice, "COLUMNAR_SIZE", 0)
-    patch.setattr(choice.Choice, "is_asked_for", True)
+    patch.setattr(engine, "COLUMNAR_SIZE", 0)
+    patch.setattr(engine.Choice, "is_asked_for", True)
 
 
 def outcome(rows: Iterable[list[Row]]) -> tuple[list[Row], str]:

@@ -23,8 +23,8 @@ from seglog_conformance.reference.scratch import (
 from seglog_conformance.reference.wire import rejection
 from seglog_format.checks import verify as verify_files
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, SeglogError
+from seglog_format.log.index_file import ProducerSnapshot, newest_readable_snapshot
 from seglog_format.log.partition import DEFAULT_MAX_BYTES, partition_at
-from seglog_format.log.producer_snapshot import ProducerSnapshot, newest_readable_snapshot
 from seglog_format.log.scanning import storage_for
 from seglog_format.model import Frame
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, recover_partition
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seglog_conformance.protocol import Json
-    from seglog_format.engine.choice import Engine
+    from seglog_format.engine import Engine
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Isolation
     from seglog_format.model import AbortedTxn

@@ -15,7 +15,7 @@ from seglog_format.codec.decode import decode_frame, decode_unverified
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.codec.reference import declared
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lines.logs import RecordLines, batch_line
 from seglog_format.lines.options import LineOptions

@@ -24,8 +24,7 @@ from seglog_format.lines.logs import (
     transaction_index_lines,
 )
 from seglog_format.lines.sources import Source, SourceKind
-from seglog_format.log.index_file import TransactionIndex
-from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.index_file import ProducerSnapshot, TransactionIndex
 from seglog_format.log.scanning import bytes_for
 from seglog_format.names import FileKind, parse_file_name, parse_partition_directory
 from seglog_format.state.config import LogConfig, kafka_name, topic_settings
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seglog_conformance.protocol import Json
-    from seglog_format.engine.choice import Engine
+    from seglog_format.engine import Engine
     from seglog_format.storage.byte_source import ByteSource
 
 NO_NAME: Final = ""

@@ -14,7 +14,7 @@ from seglog_conformance.reference.live import OPTIONAL, LiveLog
 from seglog_conformance.reference.logs import decode, encode, index
 from seglog_conformance.reference.scenarios import compact, retain, write
 from seglog_conformance.reference.small_files import parse
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -325,7 +325,7 @@ def object_rows() -> int | None:
     """Return the number of records made into objects at a time; None if this interpreter's objects are unknown."""
     with _loading():
         from seglog_format.columnar.objects import can_make_objects  # noqa: PLC0415 - as above
-        from seglog_format.columnar.record_run import BLOCK_ROWS  # noqa: PLC0415 - as above
+        from seglog_format.columnar.run import BLOCK_ROWS  # noqa: PLC0415 - as above
     return BLOCK_ROWS if can_make_objects() else None
 
 

@@ -14,8 +14,8 @@ from seglog_format.cleaning.compaction_apply import (
     prepare_compaction,
 )
 from seglog_format.cleaning.compaction_pass import MAX_KEYS
+from seglog_format.cleaning.compaction_rules import redaction_of
 from seglog_format.cleaning.deletion import prepare_retention, retain_partition
-from seglog_format.cleaning.redaction import redaction_of
 from seglog_format.engine import Engine
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.log.directory import log_directory_above
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Collection, Iterator
 
+    from seglog_format.cleaning.compaction_rules import Redaction
     from seglog_format.cleaning.deletion import PreparedRetention
-    from seglog_format.cleaning.redaction import Redaction
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.remote_store import KnowsTiered

@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.index_rebuild import RebuiltIndex, RebuiltSegment
     from seglog_format.recovery.index_settings import IndexSettings
-    from seglog_format.recovery.losses import Losses, LossReason, LostOffsets
-    from seglog_format.recovery.plan import Circumstances, RecoveryPlan
+    from seglog_format.recovery.plan import Circumstances, Losses, LossReason, LostOffsets, RecoveryPlan
     from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.recovery.salvage_scan import DamagedRange
     from seglog_format.recovery.segment_scan import Cut, Part, Remark, Split
@@ -288,8 +287,7 @@ _LAZY: Final = LazyNames(
         "recovery.apply": ("PreparedRecovery",),
         "recovery.index_rebuild": ("RebuiltIndex", "RebuiltSegment"),
         "recovery.index_settings": ("IndexSettings",),
-        "recovery.losses": ("LossReason", "Losses", "LostOffsets"),
-        "recovery.plan": ("Circumstances", "RecoveryPlan"),
+        "recovery.plan": ("Circumstances", "LossReason", "Losses", "LostOffsets", "RecoveryPlan"),
         "recovery.salvage_placement": ("SalvagedSegment",),
         "recovery.salvage_scan": ("DamagedRange",),
         "recovery.segment_scan": ("Cut", "Part", "Remark", "Split"),

@@ -35,7 +35,7 @@ from seglog_format.log.gaps import COMPACTED_TOPICS
 from seglog_format.log.transactions import Transactions
 from seglog_format.names import parse_partition_directory
 from seglog_format.recovery.index_settings import IndexSettings
-from seglog_format.recovery.segment_files import side_files_of
+from seglog_format.recovery.segment_scan import side_files_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

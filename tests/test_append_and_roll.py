@@ -37,7 +37,7 @@ from seglog_format.model import INT32_MAX, TimestampType
 from seglog_format.names import INDEX_KINDS
 from seglog_format.record_model import EpochStart
 from seglog_format.state.config import LogConfig
-from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.state.producer_state import LeaderEpochs
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.types import RollReason
 from seglog_format.writing.active_segment import ActiveSegment

@@ -19,9 +19,8 @@ from proofs.kafka.oracle import CLUSTERS, TOOL_CHAIN, Oracle, OracleError
 from seglog_format import build_batch, build_end_marker, new_record, open_cluster, open_partition
 from seglog_format.cli.cluster import cluster_text
 from seglog_format.cli.main import run
-from seglog_format.cluster.cluster import CoordinatorState, decided_records
+from seglog_format.cluster.cluster import CoordinatorState, decided_records, image_lines, transaction_line
 from seglog_format.cluster.image import ConfigResource, MetadataImage
-from seglog_format.cluster.lines import image_lines, transaction_line
 from seglog_format.cluster.metadata_log import RULES, MetadataLog, MetadataRecord, MetadataState, replay, snapshot_state
 from seglog_format.errors import CorruptRecordError
 from seglog_format.model import ControlRecordType

@@ -36,7 +36,7 @@ from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory
 from seglog_format.log.remote_store import RemoteCopies
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS
-from seglog_format.recovery.losses import losses_of
+from seglog_format.recovery.plan import losses_of
 from seglog_format.tier.local_metadata import LocalMetadataTopic
 from seglog_format.tier.segments import SegmentState
 
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from helpers.damage import Case
 
     from seglog_format.log.listing import PartitionListing
-    from seglog_format.recovery.losses import Losses
-    from seglog_format.recovery.plan import RecoveryPlan
+    from seglog_format.recovery.plan import Losses, RecoveryPlan
 
 NOW: Final = 1_800_000_000_000
 """In 2027, after every fixture was written."""

@@ -21,12 +21,11 @@ from seglog_format.cli.main import run
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import UsageError
 from seglog_format.generation import generate as writing
-from seglog_format.generation import likeness, stream
 from seglog_format.generation import recipe_model as recipes
+from seglog_format.generation import stream
 from seglog_format.generation.generate import generate
-from seglog_format.generation.likeness import recipe_like
 from seglog_format.generation.plan import PartitionPlan, plan_partition
-from seglog_format.generation.recipe import parse_recipe, random_recipe
+from seglog_format.generation.recipe import parse_recipe, random_recipe, recipe_like
 from seglog_format.generation.recipe_model import SeededRandom
 from seglog_format.log.partition import open_partition
 from seglog_format.model import INT64_MAX
@@ -374,7 +373,7 @@ def test_a_recipe_like_a_directory_counts_no_control_record_of_another_type_as_a
 
 
 def test_a_recipe_like_a_directory_needs_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(likeness, "SAMPLED_SIZE", 5_000)
+    monkeypatch.setattr("seglog_format.generation.recipe.SAMPLED_SIZE", 5_000)
     step = {"records": 400, "batch": 10, "key": {"kind": "null"}, "value": {"size": 100}}
     topic = {"step": [step], "faults": ["crc@batch:6"]}
     generate({"version": 2, "topic": [topic]}, tmp_path / "old")

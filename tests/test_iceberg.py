@@ -17,8 +17,7 @@ from seglog_format.errors import UndecodedRecordError, UsageError, WriteError
 from seglog_format.tables import iceberg_table
 from seglog_format.tables.export import location_of, opened_export
 from seglog_format.tables.progress import ChangeKind
-from seglog_format.tables.settings import TableSettings
-from seglog_format.tables.sources import sources_at
+from seglog_format.tables.settings import TableSettings, sources_at
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,9 +24,9 @@ from seglog_format import (
     model,
     names,
 )
-from seglog_format.cleaning import compaction_pass, settings
+from seglog_format.cleaning import compaction_pass, retention
+from seglog_format.cluster import cluster as kafka_numbers
 from seglog_format.cluster import image, metadata_log, new_image
-from seglog_format.cluster import lines as kafka_numbers
 from seglog_format.cluster.image import RELEASES
 from seglog_format.codec import build, checkpoints, encode, framing, side_files
 from seglog_format.codec.checksum import crc32c
@@ -437,8 +437,8 @@ def test_a_pass_of_compaction_has_as_many_keys_as_kafkas_default_buffer() -> Non
 
 def test_topics_that_are_never_tiered_are_kafkas_internal_ones() -> None:
     internal = set(newest("Topic.INTERNAL_TOPICS").split(", "))
-    assert internal <= settings.NEVER_TIERED
-    assert settings.NEVER_TIERED - internal == {*names.METADATA_TOPICS, names.REMOTE_LOG_METADATA_TOPIC}
+    assert internal <= retention.NEVER_TIERED
+    assert retention.NEVER_TIERED - internal == {*names.METADATA_TOPICS, names.REMOTE_LOG_METADATA_TOPIC}
 
 
 def test_resources_of_the_image_are_kafkas() -> None:

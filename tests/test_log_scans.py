@@ -20,9 +20,8 @@ from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
 from seglog_format.recovery.broker_scan import broker_scan
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.log_scans import LogScans
-from seglog_format.recovery.opened_segments import opened_segments
-from seglog_format.recovery.segment_files import side_files_of
-from seglog_format.recovery.segment_scan import scan_segment
+from seglog_format.recovery.planned_files import opened_segments
+from seglog_format.recovery.segment_scan import scan_segment, side_files_of
 from seglog_format.storage.file_reader import FileReader
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from seglog_format import open_cluster, open_partition, resurrect, salvage, veri
 from seglog_format.cli import resurrect as command
 from seglog_format.cli.main import run
 from seglog_format.cluster import cluster as cluster_module
+from seglog_format.cluster.cluster import image_lines
 from seglog_format.cluster.image import RELEASES, ConfigResource, MetadataImage, TopicImage
-from seglog_format.cluster.lines import image_lines
 from seglog_format.cluster.new_image import MAX_PARTITIONS, NewNode, new_image
 from seglog_format.codec.coordinator_records import decode_coordinator_record
 from seglog_format.codec.side_files import encode_producer_snapshot

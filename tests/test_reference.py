@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from proofs.fuzz.random_logs import random_log
 from seglog_format import rebuild_indexes, recover, verify
-from seglog_format.cli.summaries import segment_summary
+from seglog_format.cli.ls import segment_summary
 from seglog_format.codec.compression import decompress, trailing_size
 from seglog_format.codec.container_headers import PLAIN
 from seglog_format.codec.control_record import decode_control_record

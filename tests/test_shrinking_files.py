@@ -225,7 +225,7 @@ def test_only_the_owner_of_file_bytes_can_map_a_file() -> None:
         attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         importers |= {path.stem} if "mmap" in names else set()
         others |= {path.stem} if attributes & {"memmap", "memory_map"} else set()
-    assert (importers, others) == ({"file_bytes", "file_reader"}, set())
+    assert (importers, others) == ({"byte_source", "file_reader"}, set())
 
 
 # Memory

@@ -36,8 +36,7 @@ from seglog_format.storage.output_directory import OutputDirectory
 from seglog_format.tables import rows
 from seglog_format.tables.export import ExportOptions, opened_export
 from seglog_format.tables.progress import ChangeKind
-from seglog_format.tables.settings import TableSettings
-from seglog_format.tables.sources import sources_at
+from seglog_format.tables.settings import TableSettings, sources_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

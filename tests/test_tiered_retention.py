@@ -31,8 +31,7 @@ from seglog_format import (
     salvage,
     truncate,
 )
-from seglog_format.cleaning.retention import RetainedSegment, RetentionLimits, plan_retention
-from seglog_format.cleaning.settings import NEVER_TIERED
+from seglog_format.cleaning.retention import NEVER_TIERED, RetainedSegment, RetentionLimits, plan_retention
 from seglog_format.cli import retain as topic_settings_module
 from seglog_format.cluster.image import ConfigResource, MetadataImage, TopicImage
 from seglog_format.errors import UsageError

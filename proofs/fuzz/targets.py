@@ -37,8 +37,7 @@ from seglog_format.codec.decode import decode_frame
 from seglog_format.columnar.prefilter_entries import find_record
 from seglog_format.engine import batch_tables, position_of, prefilter, recovery_kernels
 from seglog_format.errors import FormatError, Location, MissingOffsetsWarning
-from seglog_format.recovery.segment_files import side_files_of
-from seglog_format.recovery.segment_scan import scan_segment
+from seglog_format.recovery.segment_scan import scan_segment, side_files_of
 from seglog_format.types import IndexedOffset, IndexSettings, Record, Transactions
 
 if TYPE_CHECKING:

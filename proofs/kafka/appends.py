@@ -20,7 +20,7 @@ from proofs.kafka.result import Result
 from seglog_format import Environment, LogConfig, Origin, PartitionWriter, walk
 from seglog_format.log.index_file import build_indexes, encode_offset_index, encode_time_index
 from seglog_format.recovery.entry_walk import indexed_rows
-from seglog_format.recovery.segment_files import encode_transaction_index
+from seglog_format.recovery.segment_scan import encode_transaction_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

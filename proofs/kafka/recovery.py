@@ -22,8 +22,7 @@ from seglog_format.errors import FormatError, Location
 from seglog_format.log.index_file import encode_offset_index, encode_time_index
 from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
 from seglog_format.recovery.entry_walk import recoverable_frames
-from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
-from seglog_format.recovery.segment_scan import SegmentScan, scan_segment
+from seglog_format.recovery.segment_scan import SegmentScan, encode_transaction_index, scan_segment, side_files_of
 from seglog_format.state.producer_state import ProducerStates
 from seglog_format.types import IndexSettings, RecordBatchHeader, Transactions
 

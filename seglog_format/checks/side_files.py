@@ -13,8 +13,8 @@ from seglog_format.errors import FormatError, Location
 from seglog_format.log import index_rules
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import RecordBatchHeader
-from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.plan import Circumstances
+from seglog_format.recovery.planned_files import opened_segments
 from seglog_format.recovery.producer_states import forgets_producers, states_from_logs
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 from seglog_format.storage.file_reader import raised_refusals

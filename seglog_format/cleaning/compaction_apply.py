@@ -21,7 +21,7 @@ from seglog_format.cleaning.compaction_pass import (
     transactions_of,
 )
 from seglog_format.cleaning.compaction_rules import Pass
-from seglog_format.cleaning.settings import require_not_tiered
+from seglog_format.cleaning.retention import require_not_tiered
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
 from seglog_format.errors import FormatError, Location, WriteError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
@@ -30,7 +30,7 @@ from seglog_format.names import FileKind, segment_file_name
 from seglog_format.record_model import CheckpointedOffset
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.index_settings import IndexSettings
-from seglog_format.recovery.opened_segments import opened_segments
+from seglog_format.recovery.planned_files import opened_segments
 from seglog_format.state.config import DAY_MS
 from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.files import LOCAL_FILES, Rename, Replace, Settle, apply_steps, read_small, write_file

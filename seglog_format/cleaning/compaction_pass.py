@@ -13,7 +13,7 @@ from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.log.transactions import Transactions, end_marker
 from seglog_format.model import AbortedTxn, ControlRecordType, MessageHeader, RecordBatchHeader, TailKind
-from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
+from seglog_format.recovery.segment_scan import encode_transaction_index, side_files_of
 from seglog_format.state.producer_state import producers_at_end
 
 if TYPE_CHECKING:

@@ -11,7 +11,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.build import MAGIC_2
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.codec.decode import decode_frame
+from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.plain import signed_64
+from seglog_format.errors import Location
 from seglog_format.model import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -30,7 +34,11 @@ from seglog_format.model import (
 from seglog_format.record_model import Message, Record, RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
+
+    from seglog_format.model import Frame
+    from seglog_format.storage.byte_source import Buffer
+
 
 KNOWN_BITS: Final = CODEC_MASK | TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 """Attribute bits that a rewritten batch keeps; the delete horizon has its own rules."""
@@ -316,3 +324,56 @@ def _placed(record: Record | Message, header: RecordBatchHeader) -> Record:
         offset_delta=record.offset - header.base_offset,
         timestamp_type=header.timestamp_type,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """The records that are redacted, by offset and by key.
+
+    Attributes:
+        offsets: of records.
+        keys: of records.
+        keeps_keys: whether a record keeps its offset, timestamp and key, and loses its value and headers; else it is
+            removed, and its batch keeps its offsets, as compaction leaves it (SEG-CMP-018).
+        limit: maximum bytes that one batch may decompress to.
+        redacted: the offsets of the records that were found, and those of the keys that they have.
+    """
+
+    offsets: frozenset[int] = frozenset()
+    keys: frozenset[bytes] = frozenset()
+    keeps_keys: bool = False
+    limit: int = DEFAULT_OUTPUT_LIMIT
+    redacted: set[int | bytes] = field(default_factory=set)
+
+    def of(self, frame: Frame) -> Buffer:
+        """Return the bytes of an entry without what is redacted: those of the entry if it has nothing of it.
+
+        A message of magic 0 or 1 becomes a batch of magic 2, which no broker before 0.11 reads.
+
+        Raises:
+            FormatError: the entry cannot be decoded, so what it holds is not known.
+        """
+        if frame.header.is_control:
+            return frame.data
+        batch = decode_frame(frame, at=Location(position=frame.position), limit=self.limit)
+        found = {each.offset for each in batch.records if each.offset in self.offsets or each.key in self.keys}
+        if not found:
+            return frame.data
+        self.redacted.update(found, self.keys.intersection(each.key for each in batch.records))
+        whole = batch if isinstance(batch.header, RecordBatchHeader) else rewritten(batch, batch.records)
+        kept = [_named(each) if each.offset in found else each for each in whole.records]
+        if not self.keeps_keys:
+            kept = [each for each in whole.records if each.offset not in found]
+        return encode_batch(rewritten(whole, kept, batch.header.delete_horizon_ms) if kept else emptied(whole))
+
+
+def _named(record: Record | Message) -> Record | Message:
+    """Return a record without its value and its headers; a message has none."""
+    return replace(record, value=None) if isinstance(record, Message) else replace(record, value=None, headers=())
+
+
+def redaction_of(records: Collection[int | bytes], *, keeps_keys: bool = False) -> Redaction | None:
+    """Return the redaction of records by offset and by key; None if there are none."""
+    offsets = frozenset(each for each in records if isinstance(each, int))
+    keys = frozenset(each for each in records if isinstance(each, bytes))
+    return Redaction(offsets, keys, keeps_keys) if records else None

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seglog_format.cleaning.retention import RetainedSegment, is_copied, plan_retention
-from seglog_format.cleaning.settings import tiered_or_not
+from seglog_format.cleaning.retention import RetainedSegment, is_copied, plan_retention, tiered_or_not
 from seglog_format.codec.checkpoints import (
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
@@ -29,10 +28,8 @@ from seglog_format.log.listing import (
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.record_model import CheckpointedOffset
 from seglog_format.recovery.apply import writing
-from seglog_format.recovery.opened_segments import opened_segments
-from seglog_format.recovery.planned_files import read_leader_epochs
-from seglog_format.state.leader_epochs import LeaderEpochs
-from seglog_format.state.producer_state import producers_at_end
+from seglog_format.recovery.planned_files import opened_segments, read_leader_epochs
+from seglog_format.state.producer_state import LeaderEpochs, producers_at_end
 from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.environment import system_clock
 from seglog_format.storage.file_reader import raised_refusals

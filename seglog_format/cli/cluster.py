@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from seglog_format.cluster.cluster import Cluster
-    from seglog_format.cluster.lines import Line
+    from seglog_format.cluster.cluster import Cluster, Line
     from seglog_format.cluster.metadata_log import MetadataState, TopicEvent
 
 
@@ -80,7 +79,7 @@ def command(
 
 
 def _lines(cluster: Cluster, state: MetadataState | None, *, with_secrets: bool) -> Iterator[Line]:
-    from seglog_format.cluster.lines import cluster_line, coordinator_lines, image_lines, problem_lines, replica_lines
+    from seglog_format.cluster.cluster import cluster_line, coordinator_lines, image_lines, problem_lines, replica_lines
 
     image = cluster.image() if state is None else state.image
     yield cluster_line(cluster, state, image)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import click
 
+from seglog_format.cli.dump import value_text
 from seglog_format.cli.lookup import opened
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import PATH_OR_INPUT, json_option, limit_option, range_option
 from seglog_format.cli.output import count_text, gaps_of, printable, styled, time_text, write_line
 from seglog_format.cli.paths import log_directory_at
-from seglog_format.cli.render_dump import value_text
 from seglog_format.cluster.merged_replicas import united
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines import LineOptions, source_of

@@ -286,7 +286,7 @@ class _Writer:
 
     def line(self, name: str, line: Line) -> None:
         """Write a record."""
-        from seglog_format.cli.render_dump import file_heading, text_of
+        from seglog_format.cli.dump import file_heading, text_of
 
         line |= {"file": name}
         self._count += 1

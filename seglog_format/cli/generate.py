@@ -75,7 +75,7 @@ def command(  # noqa: PLR0913 - one for each option
 
 
 def _print_recipe(like: Path, *, is_alone: bool) -> int:
-    from seglog_format.generation.likeness import recipe_like
+    from seglog_format.generation.recipe import recipe_like
 
     if not is_alone:
         msg = "--like prints a recipe, and goes with no other option"
@@ -86,7 +86,7 @@ def _print_recipe(like: Path, *, is_alone: bool) -> int:
 
 def _write_list(*, as_json: bool) -> None:
     """Print the keys of each table of a recipe, and the faults."""
-    from seglog_format.generation.faults import fault_forms
+    from seglog_format.generation.generate import fault_forms
     from seglog_format.generation.recipe import choice_list, key_list
 
     choices = choice_list()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cli.dump import value_text
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import (
     file_argument,
@@ -29,7 +30,6 @@ from seglog_format.cli.output import (
     write_text,
 )
 from seglog_format.cli.paths import partition_directory_at, segment_files_at
-from seglog_format.cli.render_dump import value_text
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.logs import RecordLines, batch_line

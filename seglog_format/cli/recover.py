@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.apply import PreparedRecovery, RecoveryOptions
     from seglog_format.recovery.index_rebuild import RebuiltSegment
     from seglog_format.recovery.index_settings import IndexSettings
-    from seglog_format.recovery.losses import Losses, LostOffsets
-    from seglog_format.recovery.plan import RecoveryPlan
+    from seglog_format.recovery.plan import Losses, LostOffsets, RecoveryPlan
     from seglog_format.recovery.segment_scan import Cut, Remark, Split
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.storage.files import FileStep
@@ -172,7 +171,7 @@ def _recoveries(
 ) -> Iterator[Stated]:
     from seglog_format.cli.paths import kept_partitions
     from seglog_format.log.directory import log_directory_above
-    from seglog_format.recovery.losses import Losses
+    from seglog_format.recovery.plan import Losses
 
     if directory is None:
         if not path.is_dir():

@@ -234,7 +234,7 @@ def _retain(  # noqa: PLR0913 - how to retain
     as_json: bool,
 ) -> None:
     from seglog_format import retain
-    from seglog_format.cleaning.settings import KEPT_TOPICS, topic_config
+    from seglog_format.cleaning.retention import KEPT_TOPICS, topic_config
     from seglog_format.log.directory import LogDirectory
     from seglog_format.storage.environment import system_clock
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
-    from seglog_format.cleaning.redaction import Redaction
+    from seglog_format.cleaning.compaction_rules import Redaction
     from seglog_format.cluster.merged_replicas import MergedReplicas
     from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.recovery.salvage_scan import DamagedRange
@@ -77,7 +77,7 @@ def command(  # noqa: PLR0913 - one for each option
     of any other.
     """
     from seglog_format import salvage
-    from seglog_format.cleaning.redaction import redaction_of
+    from seglog_format.cleaning.compaction_rules import redaction_of
     from seglog_format.storage.new_directory import directories_for
 
     for path in paths:

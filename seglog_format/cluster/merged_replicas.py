@@ -25,7 +25,7 @@ from seglog_format.names import FileKind, parse_partition_directory
 from seglog_format.record_model import EpochStart
 from seglog_format.recovery.entry_walk import row_of
 from seglog_format.recovery.index_settings import infer_settings
-from seglog_format.recovery.opened_segments import opened_segments
+from seglog_format.recovery.planned_files import opened_segments
 from seglog_format.recovery.salvage import require_apart, salvage_writer
 from seglog_format.recovery.salvage_by_content import PlacedEntry, parts_of
 from seglog_format.recovery.salvage_placement import blocked_reports, placement_of, source_of_log
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from seglog_format.cleaning.redaction import Redaction
+    from seglog_format.cleaning.compaction_rules import Redaction
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.salvage_by_content import PlacedPart

@@ -45,8 +45,7 @@ from seglog_format.names import METADATA_TOPIC, TRANSACTION_STATE, FileKind, seg
 from seglog_format.plans import recover
 from seglog_format.record_model import CheckpointedOffset, EpochStart
 from seglog_format.recovery.apply import RecoveryOptions
-from seglog_format.recovery.losses import replaced_or_hidden
-from seglog_format.recovery.plan import plan_of_logs
+from seglog_format.recovery.plan import plan_of_logs, replaced_or_hidden
 from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.recovery.salvaged_log import salvaged_log
 from seglog_format.storage.copying import copy_file, link_file, pieces_of

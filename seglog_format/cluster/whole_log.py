@@ -28,10 +28,9 @@ from seglog_format.model import (
 )
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.record_model import RecordBatch
-from seglog_format.recovery.opened_segments import opened_segments
-from seglog_format.recovery.planned_files import read_leader_epochs
+from seglog_format.recovery.planned_files import opened_segments, read_leader_epochs
 from seglog_format.recovery.salvaged_log import salvaged_log, salvaged_segment
-from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.state.producer_state import LeaderEpochs
 from seglog_format.storage.new_directory import write_new_file
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.entries import COLUMN
-from seglog_format.columnar.entry_columns import ENTRY_COLUMNS, EntryColumns
 from seglog_format.columnar.memory import SLACK
 from seglog_format.columnar.notes import NOTE_SIZE, noted_entries
-from seglog_format.columnar.schema import TIMESTAMP_TYPE
+from seglog_format.columnar.schema import ENTRY_COLUMNS, TIMESTAMP_TYPE, EntryColumns
 from seglog_format.columnar.views import MAX_INLINE, VIEW_SIZE, gather_values, gather_views
 from seglog_format.errors import UsageError
 

@@ -1,4 +1,7 @@
-"""Reading of a run of entries: calls of the kernel, and the work that the kernel leaves to Python."""
+"""Reading of a run of entries: calls of the kernel, and the work that the kernel leaves to Python.
+
+A run delivers blocks, or Python objects like those of the fallback decoder.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from seglog_format.columnar import objects
 from seglog_format.columnar import plan as names
-from seglog_format.columnar.block import NOTES, Assembly, Block, CopiedColumn, block_layout
+from seglog_format.columnar.block import NOTES, POSITIONS, Assembly, Block, CopiedColumn, block_layout
 from seglog_format.columnar.chunks import Decoders, no_chunks
 from seglog_format.columnar.compiled import checksum_path
-from seglog_format.columnar.entry_columns import ENTRY_COLUMNS
 from seglog_format.columnar.memory import SLACK
+from seglog_format.columnar.objects import known_objects
 from seglog_format.columnar.plan import POSITION
 from seglog_format.columnar.reader import read_batches, read_messages
+from seglog_format.columnar.schema import ENTRY_COLUMNS
 from seglog_format.columnar.windows import Windows
-from seglog_format.errors import FormatError
+from seglog_format.errors import FormatError, UsageError
 from seglog_format.model import GREATEST_OFFSET
 
 if TYPE_CHECKING:
@@ -376,3 +381,45 @@ class CopiedRun(Run):
             most = int(self._state[COPIED[number]] + self._state[COPIED[number] + 1])
             copied_column.extend(block.data, block.layout.starts[number], rows, most, self._log, origin, self._arena)
             self._capacities[number] = copied_column.capacity
+
+
+AT_A_TIME: Final = 256
+"""Objects created at a time: few enough to avoid a garbage collection while they are in use."""
+BLOCK_ROWS: Final = 2**13
+
+
+class RecordRun(Run):
+    """Entries of one segment as `Record` and `Message` objects, in lists."""
+
+    _delivers_block = _delivers_arena = False
+    _tracked = 1
+    """Estimated number of objects that the garbage collector tracks for a record and its headers."""
+
+    def _kept_columns(self) -> frozenset[str]:
+        return frozenset({"offset", "timestamp", NOTES, POSITIONS})
+
+    def _of_block(self) -> Iterator[list[Record | Message]]:
+        block, rows = self._block, int(self._state[names.ROWS])
+        job = np.zeros(objects.JOB_SIZE, np.int64)
+        job[objects.POSITIONS_AT :] = (
+            *(block.layout.starts[name] for name in (names.POSITIONS, names.OFFSETS, names.TIMESTAMPS, names.ENTRIES)),
+            self._state[names.NOTED],
+        )
+        while (start := int(job[objects.ROW])) < rows:
+            count = min(AT_A_TIME // self._tracked, rows - start)
+            job[objects.END_ROW] = start + count
+            made: list[Any] = [None] * count
+            job[objects.TARGET] = id(made)
+            if objects.make_objects(self._log, self._arena, block.data, job, known_objects()):
+                msg = f"{self._source.file}: it has changed while it was read, or memory has run out"
+                raise UsageError(msg)
+            self._tracked = min(1 + 2 * len(made[-1].headers), AT_A_TIME)
+            yield made
+
+    def _of_fallback(
+        self,
+        rows: Sequence[Record | Message],
+        header: BatchHeader,  # noqa: ARG002 - objects have no columns about the entry
+        position: int,  # noqa: ARG002
+    ) -> list[Record | Message]:
+        return list(rows)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from seglog_format.columnar.ranges import Cuts
-from seglog_format.columnar.record_run import RecordRun
 from seglog_format.columnar.request import Start
-from seglog_format.columnar.run import run_of
+from seglog_format.columnar.run import RecordRun, run_of
 from seglog_format.columnar.schema import Shape
 from seglog_format.columnar.windows import WINDOW_SIZE, own_pool
 from seglog_format.errors import FormatError

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.cleaning.compaction import plan_compaction
 from seglog_format.cleaning.compaction_pass import facts_of
-from seglog_format.cleaning.retention import date_text, unit_guess
-from seglog_format.cleaning.settings import NEVER_TIERED
+from seglog_format.cleaning.retention import NEVER_TIERED, date_text, unit_guess
 from seglog_format.codec.record_stream import stream_frame
 from seglog_format.doctor.statements import Hurt, Kind, Statement, typed
 from seglog_format.errors import FormatError, Location

@@ -19,9 +19,8 @@ from seglog_format.log.path_kind import packed_with, unnamed_base_offset
 from seglog_format.model import MissingOffsets
 from seglog_format.names import METADATA_TOPICS, FileKind, segment_file_name
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
-from seglog_format.recovery.losses import LossReason, losses_of
-from seglog_format.recovery.opened_segments import opened_segments
-from seglog_format.recovery.plan import circumstances_of
+from seglog_format.recovery.plan import LossReason, circumstances_of, losses_of
+from seglog_format.recovery.planned_files import opened_segments
 from seglog_format.recovery.producer_states import forgets_producers
 from seglog_format.recovery.start_problems import (
     StartEffect,
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import PartitionEntry
     from seglog_format.log.partition import Partition
-    from seglog_format.recovery.losses import Losses, LostOffsets
-    from seglog_format.recovery.plan import RecoveryPlan
+    from seglog_format.recovery.plan import Losses, LostOffsets, RecoveryPlan
     from seglog_format.recovery.segment_scan import Cut
     from seglog_format.recovery.start_problems import StartProblem
 

@@ -25,14 +25,14 @@ from seglog_format.recovery.broker_scan import BrokerScan, BrokerStopError, Outc
 from seglog_format.recovery.entry_walk import recoverable_frame_at, recoverable_frames
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.recovery.log_scans import BrokerTransactions, LogScans
-from seglog_format.recovery.losses import Losses, losses_of
-from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.plan import (
     WALKS_TO_END,
     Circumstances,
+    Losses,
     RecoveryPlan,
     circumstances_of,
     first_unflushed,
+    losses_of,
     plan_scans,
     reason_to_scan,
 )
@@ -42,6 +42,7 @@ from seglog_format.recovery.planned_files import (
     end_of_swap,
     leftover_steps,
     naming_steps,
+    opened_segments,
     recovery_steps,
     unreadable_epochs,
 )

@@ -15,8 +15,8 @@ from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.index_settings import infer_settings
 from seglog_format.recovery.log_scans import OpenTransactions
-from seglog_format.recovery.opened_segments import opened_segments
-from seglog_format.recovery.segment_files import side_files_of
+from seglog_format.recovery.planned_files import opened_segments
+from seglog_format.recovery.segment_scan import side_files_of
 from seglog_format.storage.byte_source import open_index, starts_with
 from seglog_format.storage.file_reader import raised_refusals
 

@@ -24,8 +24,15 @@ from seglog_format.recovery.broker_scan import (
     searched,
 )
 from seglog_format.recovery.entry_walk import WalkedEntry, recoverable_frame_at, recoverable_frames, walk_entries
-from seglog_format.recovery.segment_files import SideFilesBuilder, side_files_from, side_files_of
-from seglog_format.recovery.segment_scan import Remark, SegmentScan, SegmentScanner, scan_segment
+from seglog_format.recovery.segment_scan import (
+    Remark,
+    SegmentScan,
+    SegmentScanner,
+    SideFilesBuilder,
+    scan_segment,
+    side_files_from,
+    side_files_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.broker_scan import BrokerScan
     from seglog_format.recovery.entry_walk import EntryConsumer
     from seglog_format.recovery.index_settings import IndexSettings
-    from seglog_format.recovery.segment_files import SegmentSideFiles
+    from seglog_format.recovery.segment_scan import SegmentSideFiles
 
 
 # -- the transactions that are open where a segment begins -------------------------------------------------------------

@@ -7,16 +7,17 @@ files finishes the work, and keeps the same records. So segments that a cut drop
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, encode_leader_epoch_checkpoint
 from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.log.index_file import ProducerSnapshot, encode_offset_index, encode_time_index, without_strays
 from seglog_format.log.listing import CLEANED, DELETED, SWAP, SegmentFiles
-from seglog_format.log.segment import LogSegment
+from seglog_format.log.segment import LogSegment, OpenSegments
 from seglog_format.names import (
     INDEX_KINDS,
     NUMBERED_KINDS,
@@ -30,10 +31,11 @@ from seglog_format.recovery.broker_scan import BrokerStopError, Outcome, broker_
 from seglog_format.recovery.producer_states import forgets_producers, snapshot_steps
 from seglog_format.recovery.segment_scan import Remark, removal_steps
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
-from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.state.producer_state import LeaderEpochs
 from seglog_format.storage.byte_source import FileBytes, open_bytes, open_log, read_whole, starts_with
 from seglog_format.storage.file_reader import FileReader
 from seglog_format.storage.files import LOCAL_FILES, Remove, Rename, Replace, Truncate, settled
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.plan import Circumstances, RecoveryPlan
     from seglog_format.storage.byte_source import SourceFile
     from seglog_format.storage.files import FileStep
+    from seglog_format.storage.log_storage import LogStorage
 
 
 REBUILT: Final = "SEG-RCV-025"
@@ -537,3 +540,35 @@ class BrokerFiles:
                     yield from (Truncate(log, scan.valid_size, "SEG-PDR-007"),) if scan.valid_size < size else ()
                     yield Replace(index, encode_offset_index(scan.offset_entries, offset), "SEG-PDR-007")
                     yield Replace(times, encode_time_index(scan.time_entries, offset), "SEG-PDR-007")
+
+
+@contextmanager
+def opened_segments(
+    listing: PartitionListing,
+    *,
+    broker: BrokerFiles | None = None,
+    storage: LogStorage = LOCAL,
+) -> Iterator[list[LogSegment]]:
+    """Open the segments of a partition, and close them at the end of the block.
+
+    The logs are read through windows, and only one log is open at a time. So memory use does not depend on their size,
+    and a failing disk causes an exception instead of a signal.
+
+    Args:
+        listing: of the partition directory.
+        broker: the files that an imitated broker opens; None to open all.
+        storage: the storage to read them through.
+    """
+    bases = [*listing.base_offsets, None]
+    opened = OpenSegments(1)
+    type_of = broker.segment_type if broker else lambda _: LogSegment
+
+    def segment(files: SegmentFiles, following: int | None) -> LogSegment:
+        made = type_of(files)
+        return made(files, next_base_offset=following, opened=opened, storage=storage)
+
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(segment(files, following))
+            for files, (_, following) in zip(listing.segments, pairwise(bases), strict=True)
+        ]

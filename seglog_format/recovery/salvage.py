@@ -12,7 +12,7 @@ from seglog_format.errors import SeglogError, UnreadableError, UsageError, write
 from seglog_format.log.transactions import Transactions
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
-from seglog_format.recovery.opened_segments import opened_segments
+from seglog_format.recovery.planned_files import opened_segments
 from seglog_format.recovery.salvage_placement import (
     blocked_reports,
     logs_by_content,
@@ -25,8 +25,8 @@ from seglog_format.recovery.salvage_placement import (
     with_all_missing,
 )
 from seglog_format.recovery.salvage_scan import SalvageScan, salvage_scan
-from seglog_format.recovery.segment_files import side_files_of
-from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.recovery.segment_scan import side_files_of
+from seglog_format.state.producer_state import LeaderEpochs
 from seglog_format.storage.byte_source import open_log, read_whole
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.new_directory import require_new

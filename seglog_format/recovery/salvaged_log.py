@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.recovery.opened_segments import opened_segments
+from seglog_format.recovery.planned_files import opened_segments
 from seglog_format.recovery.salvage_placement import (
     blocked_reports,
     placed_by_name,

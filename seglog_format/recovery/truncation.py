@@ -21,13 +21,11 @@ from seglog_format.model import OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.entry_walk import recoverable_frames
-from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.plan import circumstances_of
-from seglog_format.recovery.planned_files import read_leader_epochs
+from seglog_format.recovery.planned_files import opened_segments, read_leader_epochs
 from seglog_format.recovery.producer_states import forgets_producers, snapshot_steps
-from seglog_format.recovery.segment_files import encode_transaction_index
-from seglog_format.recovery.segment_scan import removal_steps
-from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.recovery.segment_scan import encode_transaction_index, removal_steps
+from seglog_format.state.producer_state import LeaderEpochs
 from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.byte_source import read_whole
 from seglog_format.storage.file_reader import raised_refusals

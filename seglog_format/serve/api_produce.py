@@ -27,11 +27,11 @@ from seglog_format.serve.limits import (
     LIGHT_PARTS,
     Limits,
 )
-from seglog_format.writing.checking import AppendLimits
+from seglog_format.writing.append import AppendLimits
 
 if TYPE_CHECKING:
     from seglog_format.serve.writing import Writers
-    from seglog_format.writing.checking import Checked
+    from seglog_format.writing.append import Checked
     from seglog_format.writing.writer import PartitionWriter
 
 ACKS: Final = (-1, 0, 1)

@@ -9,7 +9,7 @@ from seglog_format.arguments import Closing
 from seglog_format.errors import SeglogError, UsageError
 from seglog_format.names import partition_directory_name
 from seglog_format.state.config import UNLIMITED, LogConfig
-from seglog_format.writing.checking import check_as_leader
+from seglog_format.writing.append import check_as_leader
 from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.serve.catalog import Topic
-    from seglog_format.writing.checking import AppendLimits, Checked
+    from seglog_format.writing.append import AppendLimits, Checked
     from seglog_format.writing.partition_log import Appended
     from seglog_format.writing.writer import PartitionWriter
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from seglog_format.spark.columns import projection
-    from seglog_format.spark.committing import finish_commits
     from seglog_format.spark.ranges import PlannedRange, plan_ranges
     from seglog_format.spark.sessions import session
     from seglog_format.spark.source import SeglogDataSource
+    from seglog_format.spark.staging import finish_commits
     from seglog_format.spark.writing import prepared
 
 __all__ = ["PlannedRange", "SeglogDataSource", "finish_commits", "plan_ranges", "prepared", "projection", "session"]
@@ -23,7 +23,7 @@ __all__ = ["PlannedRange", "SeglogDataSource", "finish_commits", "plan_ranges", 
 _MODULES: Final = {
     "PlannedRange": "ranges",
     "SeglogDataSource": "source",
-    "finish_commits": "committing",
+    "finish_commits": "staging",
     "plan_ranges": "ranges",
     "prepared": "writing",
     "projection": "columns",

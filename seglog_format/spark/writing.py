@@ -63,7 +63,7 @@ class SeglogWriter(DataSourceArrowWriter):
     @one_line_errors()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Turn the staged files into segments."""
-        from seglog_format.spark.committing import commit  # noqa: PLC0415
+        from seglog_format.spark.staging import commit  # noqa: PLC0415
 
         staged = [each for message in messages if isinstance(message, StagedMessage) for each in message.staged]
         root, interval = self.options.path, self.options.interval_bytes
@@ -71,7 +71,7 @@ class SeglogWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's signature
         """Remove the staged files."""
-        from seglog_format.spark.committing import abort  # noqa: PLC0415
+        from seglog_format.spark.staging import abort  # noqa: PLC0415
 
         abort(self.options.path, self.job)
 

@@ -18,8 +18,7 @@ from seglog_format.storage.object_store import is_address
 from seglog_format.storage.output_directory import OutputDirectory, OutputStore
 from seglog_format.tables.formats import DEFAULT_PARTITIONING, ICEBERG, Choice
 from seglog_format.tables.schema_topic import beside, forms_of, read_schemas
-from seglog_format.tables.settings import IcebergLocation, TableSettings
-from seglog_format.tables.sources import sources_at
+from seglog_format.tables.settings import IcebergLocation, TableSettings, sources_at
 from seglog_format.values.schemas import TYPED, TYPES
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.partition_export import Table
     from seglog_format.tables.progress import ExportedPartition
-    from seglog_format.tables.sources import Source
+    from seglog_format.tables.settings import Source
     from seglog_format.values.decoder import Form
     from seglog_format.values.schemas import Schemas
 

@@ -465,7 +465,7 @@ class RowDecoder:
             field = pa.field("headers", column.type, nullable=False)
             found = found.set_column(found.schema.get_field_index("headers"), field, column)
         if self._is_text:
-            from seglog_format.tables.sink import unwritable  # noqa: PLC0415 - of the formats, one is used
+            from seglog_format.tables.file_table import unwritable  # noqa: PLC0415 - of the formats, one is used
 
             reasons = unwritable(found, self._bytes_as) | reasons
         return Decoded(*_parted(found, rows, reasons), source) if reasons else Decoded(found, rows.slice(0, 0), source)

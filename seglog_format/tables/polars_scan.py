@@ -10,7 +10,7 @@ from seglog_format.errors import UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.log.scanning import DEFAULT_COLUMNS
 from seglog_format.model import INT64_MAX
-from seglog_format.tables.sources import sources_at
+from seglog_format.tables.settings import sources_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Isolation
     from seglog_format.log.remote_store import RemoteStore
-    from seglog_format.tables.sources import Source
+    from seglog_format.tables.settings import Source
     from seglog_format.values.decoder import Decoder
 
 TOPIC: Final = ("topic", "partition")

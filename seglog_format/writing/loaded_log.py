@@ -14,8 +14,7 @@ from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, newest_readable_snapshot
 from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import INDEX_KINDS, FileKind, parse_file_name, parse_partition_directory, segment_file_name
-from seglog_format.state.leader_epochs import EpochRises, LeaderEpochs
-from seglog_format.state.producer_state import ProducerStates, states_of
+from seglog_format.state.producer_state import EpochRises, LeaderEpochs, ProducerStates, states_of
 from seglog_format.storage.byte_source import MemoryBytes
 from seglog_format.storage.files import read_small
 from seglog_format.writing.active_segment import SegmentStart

@@ -12,8 +12,7 @@ from seglog_format.errors import UsageError
 from seglog_format.model import NO_PARTITION_LEADER_EPOCH, RecordBatchHeader
 from seglog_format.names import FileKind, parse_file_name, parse_partition_directory, segment_file_name
 from seglog_format.recovery.apply import RecoveryOptions, recover_partition
-from seglog_format.state.leader_epochs import LeaderEpochs
-from seglog_format.state.producer_state import Origin, ProducerStates
+from seglog_format.state.producer_state import LeaderEpochs, Origin, ProducerStates
 from seglog_format.storage.files import Rename, replace_file, write_file
 from seglog_format.writing.active_segment import ActiveSegment
 from seglog_format.writing.append import Entry, RollReason, incoming, jitter_ms, new_base_offset, roll_reason

@@ -15,12 +15,10 @@ from seglog_format.errors import UsageError, WriteError
 from seglog_format.model import NO_PARTITION_LEADER_EPOCH
 from seglog_format.names import require_written_directory
 from seglog_format.state.config import LogConfig
-from seglog_format.state.leader_epochs import require_newest
-from seglog_format.state.producer_state import Origin
+from seglog_format.state.producer_state import Origin, require_newest
 from seglog_format.state.root_files import CheckpointedState, RootFiles
 from seglog_format.storage.environment import Environment
-from seglog_format.writing.append import Assignment, as_follower, as_leader
-from seglog_format.writing.checking import Checked, check_as_leader, encoded
+from seglog_format.writing.append import Assignment, Checked, as_follower, as_leader, check_as_leader, encoded
 from seglog_format.writing.loaded_log import require_not_tiered
 from seglog_format.writing.partition_log import Appended, open_log
 

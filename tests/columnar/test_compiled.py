@@ -17,8 +17,8 @@ from proofs.fuzz.delivered_rows import COLUMNS
 from proofs.fuzz.fuzz import CHECKED
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.columnar.entry_columns import ENTRY_COLUMNS
 from seglog_format.columnar.kernel_library import library
+from seglog_format.columnar.schema import ENTRY_COLUMNS
 from seglog_format.log.partition import open_partition
 from seglog_format.model import CompressionCodec
 

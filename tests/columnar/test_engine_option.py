@@ -19,9 +19,9 @@ from helpers.support import authentic
 from proofs.fuzz.random_logs import random_log
 from seglog_format.checks import verify
 from seglog_format.checks.finding import Extent
+from seglog_format.cli.ls import segment_summary
 from seglog_format.cli.main import run
 from seglog_format.cli.paths import segment_files_at
-from seglog_format.cli.summaries import segment_summary
 from seglog_format.columnar.batch_table import table_parts
 from seglog_format.engine import Engine
 from seglog_format.types import FallbackCause

@@ -17,7 +17,7 @@ from proofs.fuzz.random_logs import random_log
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import chunks, run
-from seglog_format.columnar.entry_columns import ENTRY_COLUMNS
+from seglog_format.columnar.schema import ENTRY_COLUMNS
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import Partition, open_partition
 from seglog_format.model import CompressionCodec, RecordBatchHeader, TimestampType

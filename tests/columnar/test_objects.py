@@ -22,7 +22,7 @@ from proofs.fuzz.random_logs import random_log
 from seglog_format import Engine, engine
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.columnar import objects, record_run
+from seglog_format.columnar import objects, run
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log import reading
 from seglog_format.log.listing import list_partition
@@ -203,7 +203,7 @@ def test_objects_are_given_back(way: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("way")
 def test_records_that_a_caller_keeps_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_run, "BLOCK_ROWS", 1000)
+    monkeypatch.setattr(run, "BLOCK_ROWS", 1000)
     directory = large_log(tmp_path)
     with open_partition(directory) as partition:
         wanted = by_reference(partition)[0]
@@ -305,7 +305,7 @@ def test_another_interpreter_is_left_alone(way: str, monkeypatch: pytest.MonkeyP
         function.cache_clear()
     monkeypatch.setattr(objects.platform, "python_implementation", lambda: "PyPy")
     assert not objects.can_make_objects()
-    monkeypatch.setattr(record_run.RecordRun, "batches", None)
+    monkeypatch.setattr(run.RecordRun, "batches", None)
     with open_partition(large_log(tmp_path)) as partition:
         assert sum(1 for _ in partition.records()) == 4_300, way
     objects.can_make_objects.cache_clear()

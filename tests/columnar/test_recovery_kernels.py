@@ -29,8 +29,7 @@ from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
 from seglog_format.recovery.index_rebuild import rebuilt_indexes
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.plan import plan_for_partition
-from seglog_format.recovery.segment_files import SegmentSideFiles, side_files_of
-from seglog_format.recovery.segment_scan import scan_segment
+from seglog_format.recovery.segment_scan import SegmentSideFiles, scan_segment, side_files_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from proofs.fuzz.random_logs import random_log
 from seglog_format.columnar import windows
 from seglog_format.columnar.layout import MIN_SHOWN_SIZE
 from seglog_format.columnar.ranges import position_of
-from seglog_format.columnar.record_run import RecordRun
+from seglog_format.columnar.run import RecordRun
 from seglog_format.log.partition import open_partition
 from seglog_format.model import INT64_MAX
 from seglog_format.storage import byte_source

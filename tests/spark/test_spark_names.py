@@ -16,9 +16,8 @@ from helpers.walking import each_of
 
 from seglog_format.errors import UsageError
 from seglog_format.spark import finish_commits
-from seglog_format.spark.committing import commit
 from seglog_format.spark.source_parts import WriteOptions, parse_write_options
-from seglog_format.spark.staging import Staged, Stager
+from seglog_format.spark.staging import Staged, Stager, commit
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,9 +18,8 @@ from helpers.support import FIXTURES
 
 from proofs.spark.readers import read, rows, struct_type
 from seglog_format.errors import UsageError
-from seglog_format.spark.committing import commit
 from seglog_format.spark.source_parts import check_written_schema, parse_write_options
-from seglog_format.spark.staging import STAGING, Stager, partition_for_key
+from seglog_format.spark.staging import STAGING, Stager, commit, partition_for_key
 
 if TYPE_CHECKING:
     from pathlib import Path

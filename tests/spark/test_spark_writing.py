@@ -23,10 +23,9 @@ from seglog_format import verify
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition
 from seglog_format.model import GREATEST_OFFSET, CompressionCodec
-from seglog_format.spark import committing, finish_commits, staging
-from seglog_format.spark.committing import abort, commit
+from seglog_format.spark import finish_commits, staging
 from seglog_format.spark.source_parts import WriteOptions, check_written_schema, parse_write_options
-from seglog_format.spark.staging import MANIFEST, STAGING, Stager
+from seglog_format.spark.staging import MANIFEST, STAGING, Stager, abort, commit
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.storage.files import LocalFiles
 
@@ -259,7 +258,7 @@ def test_a_driver_that_dies_anywhere_leaves_what_can_be_finished(
                     raise OSError(path)
 
         with monkeypatch.context() as patch:
-            patch.setattr(committing, "LOCAL_FILES", Dying())
+            patch.setattr(staging, "LOCAL_FILES", Dying())
             try:
                 committed(root, "j", *files)
                 died = False
@@ -282,7 +281,7 @@ def test_a_driver_that_dies_anywhere_leaves_what_can_be_finished(
 def test_the_next_write_finishes_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = staged(tmp_path, "j", "0", batch("orders", 0, range(20)))
     with monkeypatch.context() as patch:
-        patch.setattr(committing, "_apply", lambda *_: (_ for _ in ()).throw(OSError("gone")))
+        patch.setattr(staging, "_apply", lambda *_: (_ for _ in ()).throw(OSError("gone")))
         with pytest.raises(OSError, match="gone"):
             committed(tmp_path, "j", files)
     committed(tmp_path, "k", staged(tmp_path, "k", "0", batch("orders", 0, range(5))))

@@ -12,10 +12,8 @@ from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.model import RecordBatchHeader
 from seglog_format.record_model import EpochStart
 from seglog_format.state.config import LogConfig
-from seglog_format.state.leader_epochs import LeaderEpochs
-from seglog_format.state.producer_state import Origin, ProducerStates
-from seglog_format.writing.append import Assignment, Entry, as_follower, as_leader
-from seglog_format.writing.checking import check_as_leader
+from seglog_format.state.producer_state import LeaderEpochs, Origin, ProducerStates
+from seglog_format.writing.append import Assignment, Entry, as_follower, as_leader, check_as_leader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,7 +26,7 @@ from seglog_format.log.transactions import Transactions
 from seglog_format.model import TailKind
 from seglog_format.record_model import Record
 from seglog_format.recovery.index_settings import IndexSettings
-from seglog_format.recovery.segment_files import side_files_of
+from seglog_format.recovery.segment_scan import side_files_of
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json

@@ -257,11 +257,6 @@ def a_control_bit(directory: Path) -> None:
     log.write_bytes(entry(0) + patched(entry(1), 22, "B", 0x20, seal=False))
 
 
-def a_partial_batch(directory: Path) -> None:
-    log = next(directory.glob("*.log"))
-    log.write_bytes(log.read_bytes() + entry(5)[:-3])
-
-
 def an_impossible_size(directory: Path) -> None:
     log = next(directory.glob("*.log"))
     log.write_bytes(log.read_bytes() + b"\xff" * 70)
@@ -285,7 +280,6 @@ def a_missing_segment(directory: Path) -> None:
 HARMS = [
     damaged_bytes,
     a_control_bit,
-    a_partial_batch,
     an_impossible_size,
     no_log,
     a_directory_for_a_log,

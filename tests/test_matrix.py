@@ -181,7 +181,8 @@ def by_doctor(path: Path, capsys: Capture) -> Said:
 def by_salvage(path: Path, capsys: Capture) -> Said:
     status, lines = lines_of(["salvage", str(path), "-o", str(path.parent.parent / "out")], capsys)
     found = [line for line in lines if line["type"] == "missing"]
-    return status, spans([*found, *(each for line in lines for each in line.get("missing") or ())])
+    segments = (line for line in lines if line["type"] == "salvage")
+    return status, spans([*found, *(each for line in segments for each in line["missing"])])
 
 
 def by_resurrect(path: Path, capsys: Capture) -> Said:
@@ -322,6 +323,82 @@ DISORDERED: Mapping[str, dict[str, bytes]] = {
     "an empty segment inside another": {"0.log": entry(0, 5) + MIDDLE, "7.log": b""},
 }
 """Files with batches that are whole, and have offsets that their place in the log cannot hold."""
+
+
+def wrapped(magic: int, first: int, last: int) -> bytes:
+    """Return a wrapper; the header does not say its first offset."""
+    inner = range(last + 1 - first) if magic else range(first, last + 1)
+    return wrapper(*(message(offset, magic=magic) for offset in inner), offset=last, magic=magic)
+
+
+OVERLAPPING: Mapping[str, dict[str, bytes]] = {
+    f"{kind}, magic {magic}": {name: b"".join(wrapped(magic, *each) for each in spans) for name, spans in logs.items()}
+    for magic in (0, 1)
+    for kind, logs in {
+        "in a segment": {"0.log": [(0, 3), (2, 6), (7, 8)]},
+        "in the last segment": {"0.log": [(0, 1)], "2.log": [(2, 3), (2, 6), (7, 8)]},
+        "over a border": {"0.log": [(0, 3)], "4.log": [(2, 6), (7, 8)]},
+    }.items()
+}
+"""Wrappers that begin at offset 2, below the end of what precedes them, which is offset 4."""
+
+
+@pytest.mark.req("SEG-LOG-007")
+@pytest.mark.parametrize("command", [*IN_FULL, "cluster", "diff", "export", "find"])
+@each_of("name", OVERLAPPING)
+def test_every_command_that_decodes_names_wrappers_that_overlap(
+    name: str, command: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path, kind = make(tmp_path, OVERLAPPING[name]), "a wrapper that begins below the end"
+    if command in {"ls", "ls --long", "cluster"}:  # they read headers
+        words = [*command.split(), str(path if command == "ls" else path.parent)]
+        assert lines_of(words, capsys)[0] == documented_status(kind, command.split(maxsplit=1)[0])
+    elif command in {"diff", "export", "find"}:
+        assert status_of_command(command, path, capsys) == (UNREAD if command == "find" else FOUND)
+    else:
+        assert IN_FULL[command](path, capsys) == (FOUND, {(2, 4)})
+
+
+@pytest.mark.parametrize("engine", [Engine.REFERENCE, Engine.PLAIN, Engine.COLUMNAR])
+@each_of("name", OVERLAPPING)
+def test_every_reader_gives_offsets_of_wrappers_that_overlap_once(name: str, engine: Engine, tmp_path: Path) -> None:
+    with open_partition(make(tmp_path, OVERLAPPING[name])) as partition:
+        gaps: list[Any] = []
+        assert [record.offset for record in partition.records(engine=engine, on_gap=gaps.append)] == list(range(9))
+        assert [(gap.first_offset, gap.next_offset, gap.kind.value) for gap in gaps] == [(2, 4, "overlapping entries")]
+        if name.startswith("in a segment"):
+            with pytest.warns(MissingOffsetsWarning, match="2 to 3 .*overlapping"):
+                assert [record.offset for record in partition.read(0).records] == list(range(9))
+
+
+@pytest.mark.parametrize("trust", [[], ["--trust-indexes"]], ids=["proved", "trusted"])
+@each_of("name", [*OVERLAPPING, *(name for name in GAPS if "overlap" in name or "begins inside" in name)])
+def test_a_lookup_finds_the_record_that_readers_give(
+    name: str, trust: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    path = make(tmp_path, OVERLAPPING[name]) if name in OVERLAPPING else built(name, tmp_path)
+    with open_partition(path) as partition:
+        given = partition.scan(columns=["offset", "position"], on_gap=lambda _: None).read_all().to_pylist()
+    for row in given:
+        _, (line,) = lines_of(["lookup", *trust, str(path), "--offset", str(row["offset"])], capsys)
+        assert {name: line[name] for name in row} == row
+
+
+CONTRADICTED: Final = {"0.log": entry(0, 5) + entry(10, 5), "15.log": entry(15, 5)}
+"""A batch was removed from inside a segment; its index still has it."""
+
+
+@pytest.mark.parametrize("command", [*IN_FULL, "cluster", "diff", "export"])
+def test_an_index_alone_proves_no_loss_inside_a_segment(command: str, tmp_path: Path, capsys: Capture) -> None:
+    index = struct.pack(">iiii", 9, len(MIDDLE), 14, 2 * len(MIDDLE))
+    path = make(tmp_path, {**CONTRADICTED, "0.index": index})
+    if command == "cluster":
+        status = lines_of([command, str(path.parent)], capsys)[0]
+    else:
+        status = status_of_command(command, path, capsys)
+    assert status == (FOUND if command in {"verify", "doctor"} else WHOLE)
+
+
 HIDDEN: Mapping[str, bytes] = {
     "a byte too many": b"\0" + MIDDLE + entry(10, 5),
     "bytes of another file": b"\x07" * 77 + MIDDLE + entry(10, 5),
@@ -444,13 +521,17 @@ HIDING: Mapping[str, bytes] = {
 @pytest.mark.req("SEG-CTL-001")
 @pytest.mark.parametrize(
     "command",
-    [*(name for name in IN_FULL if not name.startswith("ls")), "diff", "export", "find"],
+    [*IN_FULL, "cluster", "diff", "export", "find"],
 )
 @each_of("name", HIDING)
 def test_every_command_that_decodes_tells_of_data_that_a_control_bit_hides(
     name: str, command: str, tmp_path: Path, capsys: Capture
 ) -> None:
     path = make(tmp_path, {"0.log": entry(0, 5) + HIDING[name], "7.log": entry(7, 5)})
+    if (word := command.split(maxsplit=1)[0]) in {"ls", "cluster"}:  # they read headers
+        words = [*command.split(), str(path if command == "ls" else path.parent)]
+        assert lines_of(words, capsys)[0] == documented_status("a control bit on data", word)
+        return
     assert status_of_command(command, path, capsys) == (UNREAD if command == "find" else FOUND)
     if command in {"resurrect", "records", "scan"}:
         assert IN_FULL[command](path, capsys)[1] == {(5, 7)}
@@ -691,7 +772,7 @@ def documented_status(kind: str, command: str) -> int:
     "command",
     [
         *("ls", "ls --long", "cluster", "verify", "doctor", "dump", "recover", "recover --write", "salvage"),
-        *("export", "diff"),
+        *("export", "diff", "find"),
     ],
 )
 @each_of("name", ENDS)
@@ -706,17 +787,20 @@ def test_what_only_looks_incomplete_has_the_documented_status(
         status, _ = lines_of(["cluster", str(directory.parent)], capsys)
     elif command == "recover --write":
         status, _ = lines_of(["recover", "--write", str(directory)], capsys)
+    elif command == "find":
+        assert status_of_command(command, directory, capsys) == (UNREAD if "remote" in kind else FOUND)
+        return
     else:
         status = status_of_command(command, directory, capsys)
     assert status == documented_status(kind, command.split(maxsplit=1)[0])
 
 
-RANDOM: Final = 12
-"""Seeds of the random damages: 149 others were run by hand."""
+RANDOM: Final = 20
+"""Seeds of the random damages."""
 
 
 def randomly_damaged(seed: int, root: Path) -> Path:
-    """Copy a small partition of a real broker, change one of its logs, and return the directory."""
+    """Copy a small partition of a real broker, change a log or a file beside it, and return the directory."""
     seeded = random.Random(seed)  # noqa: S311 - a seed for each input
     logs = (path for name in bundled_cases() for path in bundled(name).rglob("*.log") if path.stat().st_size)
     partitions = sorted({path.parent for path in logs})
@@ -727,7 +811,10 @@ def randomly_damaged(seed: int, root: Path) -> Path:
     data, size = bytearray(log.read_bytes()), seeded.choice([1, 7, 61, 500])
     at = seeded.randrange(len(data))
     end = at + min(size, len(data) - at)
-    match seeded.choice(["flip", "flip", "cut", "zero", "insert", "erase", "repeat"]):
+    first = bytes(data[: 12 + struct.unpack_from(">i", data, 8)[0]])
+    delta = struct.unpack_from(">i", first, 23)[0] if first[16] > 1 else 0
+    next_offset = struct.unpack_from(">q", first)[0] + delta + 1
+    match seeded.choice(["flip", "flip", "cut", "zero", "insert", "erase", "repeat", "wrap", "mark"]):
         case "flip":
             data[at] ^= 1 << seeded.randrange(8)
         case "cut":
@@ -738,8 +825,15 @@ def randomly_damaged(seed: int, root: Path) -> Path:
             data[at:at] = seeded.randbytes(size)
         case "erase":
             del data[at:end]
+        case "wrap":
+            begin = max(0, next_offset - seeded.randrange(4))
+            data[len(first) : len(first)] = wrapped(seeded.randrange(2), begin, max(begin, next_offset) + 1)
+        case "mark":
+            topic, _, number = source.name.rpartition("-")
+            (directory.parent / MARK).write_text(
+                f"0\n1\n{topic} {number} {int(log.stem) + seeded.choice([1, 10**4])}\n"
+            )
         case _:
-            first = data[: 12 + struct.unpack_from(">i", data, 8)[0]]
             data[len(first) : len(first)] = first
     log.write_bytes(data)
     return directory

@@ -192,9 +192,11 @@ def base_after_previous_last(entry: Entry) -> Iterator[Problem]:
 @checks("SEG-LOG-008")
 def not_below_segment(entry: Entry) -> Iterator[Problem]:
     """Report an entry below the base offset in the file name."""
-    if entry.batch.base_offset < entry.segment_base_offset:
-        base = entry.batch.base_offset
-        yield Problem(entry.at.at("offset", 0, 8), f"{entry.segment_base_offset} or more", base)
+    base, least = entry.batch.base_offset, entry.segment_base_offset
+    if base < least:
+        is_read = entry.batch.header.base_offset is None and entry.batch.last_offset >= least
+        hidden = MissingOffsets(base, least) if is_read else None  # else readers end here
+        yield Problem(entry.at.at("offset", 0, 8), f"{least} or more", base, missing=hidden)
 
 
 @checks("SEG-LOG-009")

@@ -29,6 +29,7 @@ from seglog_format.columnar.plan import (
     KEY_BYTES,
     ORIGIN,
     POSITIONS,
+    PREVIOUS,
     ROWS,
     TO_TIMESTAMP,
     VALUE_BYTES,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
 
 NO_TIMESTAMP: Final = -1
+OVERLAPS: Final = -2
+"""The first message of a wrapper is below the end of the entry before it."""
 NO_PARTS: Final = (DAMAGED, 0, 0, 0)
 
 
@@ -151,7 +154,7 @@ def decode_wrapped(
     state: Region,
     block: Region,
 ) -> int:
-    """Decode the messages of a wrapper into rows; return 0, or `DAMAGED`; then the rows are invalid.
+    """Decode the messages of a wrapper into rows; return 0, or `DAMAGED` or `OVERLAPS`; then the rows are invalid.
 
     Args:
         data: the decompressed messages.
@@ -167,6 +170,8 @@ def decode_wrapped(
     base = 0 if magic == 0 or offset == 0 else offset - last
     if base < 0:
         return DAMAGED
+    if base + load_be64(data, section[0] + OFFSET) <= load_64(state, 8 * PREVIOUS):
+        return OVERLAPS
     before = load_64(state, 8 * ROWS)
     position, end = section
     while True:

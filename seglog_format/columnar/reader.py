@@ -27,7 +27,7 @@ from seglog_format.columnar.layout import (
     ZSTD,
 )
 from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region
-from seglog_format.columnar.messages import decode_message, decode_wrapped, message_timestamp, survey
+from seglog_format.columnar.messages import OVERLAPS, decode_message, decode_wrapped, message_timestamp, survey
 from seglog_format.columnar.notes import declined, note_entry
 from seglog_format.columnar.plan import (
     ARENA_USED,
@@ -229,8 +229,9 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
                 state[NEEDED] = count
                 return FULL if rows > 0 else MORE_ROWS
             wrapper = (last, magic, attributes, timestamp_ms)
-            if decode_wrapped(arena_, (start, stop), wrapper, last_inside, bounds, plan_, state_, block_):
-                return declined(state_, CAUSE_RECORDS)
+            answer = decode_wrapped(arena_, (start, stop), wrapper, last_inside, bounds, plan_, state_, block_)
+            if answer:
+                return declined(state_, CAUSE_OFFSETS if answer == OVERLAPS else CAUSE_RECORDS)
             state[ARENA_USED] = max(stop, state[ARENA_USED])
         note_entry(plan_, state_, block_, position, rows)
         state[POSITION], state[PREVIOUS], state[FLOOR] = position + size, last, last + 1

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seglog_format.codec.control_record import hidden_data
+from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.decoders import DeclaredBytes
-from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at
+from seglog_format.codec.framing import frame_at
 from seglog_format.codec.record_stream import stream_frame
 from seglog_format.engine import Engine, engine_for, prefilter
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lines.logs import RecordLines, WantedEntries
 from seglog_format.lines.options import opened
-from seglog_format.model import Frame, TailKind
+from seglog_format.log.entry_table import Overlap, overlap_of
+from seglog_format.log.search import unexpected_end
+from seglog_format.model import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from seglog_format.lines.options import LineOptions
     from seglog_format.lines.sources import Source
-    from seglog_format.log.entry_table import Overlap
     from seglog_format.log.search import Wanted
-    from seglog_format.model import Tail
     from seglog_format.storage.byte_source import Buffer, SourceFile
 
 
@@ -82,10 +84,11 @@ def found_in(
                 frame = next(iter(frames), None)
                 if frame is None:
                     break
+                decode = partial(decode_frame, at=Location(source.name, frame.position), limit=options.limit)
                 if frames.disorder is not None:
                     yield frames.disorder
-                elif frames.overlap is not None:
-                    yield frames.overlap
+                elif (overlap := overlap_of(frame, frames.before, decode)) is not None:
+                    yield overlap
                 yield from _found_in_frame(frame, source.name, wanted, options, lines, at)
                 yield frame.header.next_offset
                 frames.position = frame.end
@@ -93,10 +96,9 @@ def found_in(
             yield error
             return
         yield frames.reached
-        if _is_unread(frames.tail):
-            where = Location(source.name, frames.tail.position)
-            found = f"{frames.tail.size} bytes: {frames.tail.kind.value}"
-            yield FormatError(where, frames.tail.requirement, expected="a whole batch", found=found)
+        hidden = unexpected_end(frames.tail, content, source.allowed, source.name, is_last=True)
+        if hidden is not None:
+            yield hidden
 
 
 def _passes(content: SourceFile, frames: WantedEntries, wanted: Wanted, options: LineOptions) -> Iterator[None]:
@@ -126,11 +128,6 @@ def _passes(content: SourceFile, frames: WantedEntries, wanted: Wanted, options:
                 break
         else:
             yield
-
-
-def _is_unread(tail: Tail) -> bool:
-    """Return whether the bytes after the last batch may have held records; zeros up to a limit never did."""
-    return bool(tail.size) and not (tail.kind is TailKind.ZEROS and tail.size <= MAX_TRAILING_SIZE)
 
 
 def _found_in_frame(

@@ -14,7 +14,7 @@ from seglog_format.codec.record_stream import stream_frame
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.lines.options import byte_writer, list_of
 from seglog_format.lines.sources import SourceKind
-from seglog_format.log.entry_table import Overlap, in_order, overlap_of, proven_start
+from seglog_format.log.entry_table import in_order, proven_start
 from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
 from seglog_format.log.search import unexpected_end
 from seglog_format.model import NO_PRODUCER_ID, CompressionCodec, TailKind
@@ -96,22 +96,22 @@ class WantedEntries(FrameWalk):
         allowed: the offsets that the segment can hold.
         reached: the offset after the last entry that was looked at.
         disorder: why readers end before this entry, whose offset its segment cannot hold; None for any other.
-        overlap: how this entry overlaps the one before it; None if it does not.
+        before: the offset after the entry before this one.
     """
 
     def __init__(self, source: Source, stored: ByteSource, options: LineOptions) -> None:
         self.allowed, self._options = source.allowed, options
         self.disorder: FormatError | None = None
-        self.overlap: Overlap | None = None
         start, self.reached = (0, self.allowed.first)
         if options.from_offset is not None or options.since_ms is not None:
             first = options.from_offset or 0
             start, self.reached = proven_start(stored, source.name, self.allowed, first, options.since_ms)
+        self.before = self.reached
         super().__init__(stored, start, stored.size, source.name)
 
     def __iter__(self) -> Iterator[Frame]:
         for frame in super().__iter__():
-            self.disorder, self.overlap = self._disorder_of(frame), overlap_of(frame, self.reached)
+            self.disorder, self.before = self._disorder_of(frame), self.reached
             base_offset, to_offset = frame.header.base_offset, self._options.to_offset
             first = self.reached if base_offset is None else base_offset
             self.reached = frame.header.next_offset

@@ -111,14 +111,18 @@ class Overlap(NamedTuple):
     next_offset: int
 
 
-def overlap_of(frame: Frame, next_offset: int) -> Overlap | None:
-    """Return how an entry overlaps the one before it; None if it does not, or its header does not say where it begins.
+def overlap_of(frame: Frame, next_offset: int, decode: Callable[[Frame], RecordBatch] | None = None) -> Overlap | None:
+    """Return how an entry overlaps the one before it; None if it does not, or it is not known where it begins.
 
     Args:
         frame: the entry.
         next_offset: first offset after the entry before it.
+        decode: decodes a wrapper, whose header does not say where it begins; None if that is not wanted.
     """
     first = frame.header.base_offset
+    if first is None and decode is not None:
+        with suppress(FormatError):  # the reader of its records reports the error
+            first = decode(frame).base_offset
     return Overlap(frame.position, first, next_offset) if first is not None and first < next_offset else None
 
 
@@ -207,7 +211,7 @@ class EntryTable:
         positions: start of each entry, ascending.
         last_offsets: of each entry, strictly ascending.
         max_timestamps: largest timestamp in the header of each entry, in milliseconds.
-        overlaps: the entries that begin below the end of the entry before them.
+        overlaps: the entries that begin below the end of the entry before them, as far as their headers say it.
         running_maxima: for each entry, the largest timestamp from the first entry up to it.
         position: where the walk continues.
         tail: what follows the last whole entry; None until the walk has reached it.
@@ -441,6 +445,30 @@ def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
     except FormatError:
         return None
     return last_offset + 1 if isinstance(found, Tail) else None
+
+
+def overlaps_in(
+    source: ByteSource, path: str, allowed: OffsetRange, decode: Callable[[Frame], RecordBatch]
+) -> Iterator[Overlap]:
+    """Yield how entries up to any damage overlap those before them; wrappers are decoded for that.
+
+    Args:
+        source: bytes of the log file.
+        path: file name for errors.
+        allowed: offsets that the segment can hold.
+        decode: decodes an entry.
+    """
+    position, reached = 0, allowed.first
+    if _is_worth_it(source, source.size):
+        for part in columnar.batch_tables()(source, first_offset=reached, last_offset=allowed.last, checksums=False):
+            if (part.column("base_offset") < 0).any():
+                break
+            position, reached = part.end, int(part.column("last_offset")[-1]) + 1
+    with suppress(FormatError):  # the reader of the entries reports the error
+        for frame in in_order(walk(source, position, path=path), path, allowed, reached - 1):
+            if (overlap := overlap_of(frame, reached, decode)) is not None:
+                yield overlap
+            reached = frame.header.next_offset
 
 
 def proven_start(

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.errors import CorruptRecordError, FormatError, Location, MissingOffsetsWarning, SeglogError
-from seglog_format.log.entry_table import DISORDER, walked_next_offset
+from seglog_format.log.entry_table import DISORDER, overlaps_in
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable
 from seglog_format.log.listing import checkpointed_offset, greatest, list_partition, reached_offsets, simple_epochs
 from seglog_format.log.segment import LogSegment
@@ -479,12 +479,11 @@ class GapWatch:
         return found
 
     def overlaps(self, base_offset: int, known: Sequence[Overlap] | None = None) -> list[Gap]:
-        """Return the offsets that overlapping entries of a segment hide; without known ones, walk over its headers."""
+        """Return the offsets that overlapping entries of a segment hide; without known ones, look for them."""
         found: list[Gap] = []
         if known is None:
             with LogSegment(self._files_of(base_offset), storage=self.listing.storage) as segment:
-                has_none = walked_next_offset(segment.source, segment.allowed) is not None
-                known = () if has_none else segment.entries.overlaps
+                known = tuple(overlaps_in(segment.source, segment.path, segment.allowed, segment.decode))
         for position, first, end in known:
             self.at_border(found.append, base_offset, end, first, position)
         return found

@@ -16,7 +16,7 @@ from seglog_format.log.entry_table import is_within
 from seglog_format.log.gaps import GapWatch, reporting, tiered_gap, warn_of_gap
 from seglog_format.log.listing import PartitionListing, greatest, list_partition, reached_offsets
 from seglog_format.log.path_kind import require_partition, size_from
-from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
+from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, all_delivered, is_committed_only
 from seglog_format.log.scanning import (
     DEFAULT_BATCH_ROWS,
     DEFAULT_COLUMNS,
@@ -472,7 +472,7 @@ class Partition(Closing):
         batches = self._reader.fetch(offset, end, max_bytes, at_border, min_one_message=min_one_message)
         if not batches and transactions is not None:
             self._raise_undecided(offset, transactions)
-        records = tuple(record for batch in batches for record in delivered(batch, offset, end, transactions))
+        records = tuple(all_delivered(batches, offset, end, transactions))
         return Fetch(batches, records, batches[-1].next_offset if batches else offset)
 
     def batches(self) -> Iterator[RecordBatch]:
@@ -591,8 +591,9 @@ class Partition(Closing):
 
         What is in a remote store does not count.
         """
-        last = {base: base for base in self.listing.base_offsets[-1:]}
-        found = (*self._gap_watch.gaps(last), *self._gap_watch.behind_damage())
+        last = {each.base_offset: each.base_offset for each in self.segments[-1:]}
+        overlaps = {each.base_offset: each.overlaps for each in self.segments[-1:]}
+        found = (*self._gap_watch.gaps(last, overlaps), *self._gap_watch.behind_damage())
         return tuple(gap for gap in found if gap.is_loss)
 
     def lost_before(self, base_offset: int, reached: int) -> Gap | None:

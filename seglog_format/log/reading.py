@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from seglog_format import engine
@@ -17,7 +17,7 @@ from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, RecordBatchHe
 from seglog_format.schema.fixed_fields import RECORD_BATCH_MAGIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seglog_format.codec.record_stream import StreamedBatch
     from seglog_format.log.gaps import AtBorder
@@ -189,7 +189,8 @@ class LogReader:
                     if frame.position == position:
                         self.verify_gap(offset)
                     return
-                if (overlap := overlap_of(frame, borders.reached)) is not None:
+                decode = None if at_border is None else partial(self.decode, segment)
+                if (overlap := overlap_of(frame, borders.reached, decode)) is not None:
                     borders.overlap(segment.base_offset, overlap)
                 yield segment, frame
                 if at_border is not None and segment.hidden_data(frame) is not None:
@@ -287,9 +288,13 @@ class LogReader:
         batches: list[RecordBatch] = []
         try:
             for segment, frame in self._fitting(offset, end, max_bytes, min_one_message=min_one_message):
-                batches.append(segment.decode(frame) if batches else self.first_batch(segment, frame, offset))
+                reached = batches[-1].next_offset if batches else segment.base_offset
+                batches.append(self.decode(segment, frame) if batches else self.first_batch(segment, frame, offset))
+                borders = Borders(offset, at_border)
+                if (overlap := overlap_of(frame, reached, partial(self.decode, segment))) is not None:
+                    borders.overlap(segment.base_offset, overlap)
                 if segment.hidden_data(frame, batches[-1]) is not None:
-                    Borders(offset, at_border).left_out(segment.base_offset, frame.position, frame.header)
+                    borders.left_out(segment.base_offset, frame.position, frame.header)
         except FormatError:
             if not batches:
                 raise
@@ -323,9 +328,7 @@ class LogReader:
         Raises:
             FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
         """
-        for batch in self.batches_to_deliver(start, end, at_border):
-            yield from delivered(batch, start, end, transactions)
-            start = max(start, batch.next_offset)
+        return all_delivered(self.batches_to_deliver(start, end, at_border), start, end, transactions)
 
     def found(self, wanted: Wanted, start: int, end: int, at_border: AtBorder) -> Iterator[Record | Message]:
         """Yield the wanted records as `records` does; only batches that may hold one are decoded.
@@ -364,7 +367,7 @@ class LogReader:
         from seglog_format.codec.record_stream import has_very_many_records, stream_frame  # noqa: PLC0415 - as above
 
         if not has_very_many_records(frame.header):
-            return segment.decode(frame) if first is None else self.first_batch(segment, frame, first)
+            return self.decode(segment, frame) if first is None else self.first_batch(segment, frame, first)
         at = Location(segment.path, frame.position)
         batch = stream_frame(frame, at=at, limit=segment.limit, to_offset=end)
         if first is not None and batch.base_offset > first:
@@ -381,6 +384,15 @@ def delivered(
     for record in batch.records:
         if start <= record.offset < end:
             yield record
+
+
+def all_delivered(
+    batches: Iterable[RecordBatch | StreamedBatch], start: int, end: int, transactions: Transactions | None
+) -> Iterator[Record | Message]:
+    """Yield the records of batches as `delivered` does, each offset once."""
+    for batch in batches:
+        yield from delivered(batch, start, end, transactions)
+        start = max(start, batch.next_offset)
 
 
 def _is_large(segment: LogSegment) -> bool:

@@ -111,7 +111,7 @@ class SegmentSource(NamedTuple):
             return FallbackEntry(frame.header, (), frame.end, self.to_offset - 1)
         batch = segment.decode(frame)
         records = tuple(delivered(batch, floor, self.to_offset, self.transactions))
-        overlap, hidden = overlap_of(frame, previous + 1), segment.hidden_data(frame, batch)
+        overlap, hidden = overlap_of(frame, previous + 1, lambda _: batch), segment.hidden_data(frame, batch)
         return FallbackEntry(frame.header, records, frame.end, batch.last_offset, overlap, hidden)
 
     def decompressed(self, position: int, limit: int) -> bytes | None:

@@ -28,8 +28,9 @@ from seglog_format.storage.byte_source import refuse_large_log
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from seglog_format.log.entry_table import Overlap
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.record_model import RecordBatch
     from seglog_format.storage.byte_source import SourceFile
@@ -189,6 +190,11 @@ class LogSegment(Closing):
     def largest_timestamp_ms(self) -> int:
         """The largest timestamp in a header, in milliseconds; -1 if there is none."""
         return self.entries.largest_timestamp_ms
+
+    @property
+    def overlaps(self) -> Sequence[Overlap]:
+        """The entries that begin below the end of the entry before them, as far as their headers say it."""
+        return () if walked_next_offset(self.source, self.allowed) is not None else self.entries.overlaps
 
     def frames(self, from_position: int = 0) -> FrameWalk:
         """Walk the entries undecoded, whatever their offsets.

@@ -235,15 +235,20 @@ def _paragraphs(thing: object) -> Iterator[str]:
 NOT_LOST = """\
 The status 0 says that everything was read and that nothing known is lost. Some logs only look incomplete or wrong:
 
-| at PATH | ls, cluster, dump, export, diff | verify, salvage | recover, doctor |
-|---|---:|---:|---:|
-| an incomplete batch or a few bytes at the end, as while a broker writes (SEG-LOG-002, SEG-LOG-004) | 0 | 0 | 1 |
-| zeros at the end of a log: space that was not used (SEG-LOG-005) | 0 | 0 | 1 |
-| a log that begins in a remote store that is not at hand (SEG-PDR-028) | 0 | 0 | 0 |
-| a batch with a rule broken, as a last offset below that of a record (SEG-REC-014) | 0 | 1 | 1 |
+| at PATH | ls, cluster | dump, export, diff | verify, salvage | recover, doctor |
+|---|---:|---:|---:|---:|
+| an incomplete batch or a few bytes at the end, as while a broker writes (SEG-LOG-002, SEG-LOG-004) | 0 | 0 | 0 | 1 |
+| zeros at the end of a log: space that was not used (SEG-LOG-005) | 0 | 0 | 0 | 1 |
+| a log that begins in a remote store that is not at hand (SEG-PDR-028) | 0 | 0 | 0 | 0 |
+| a batch with a rule broken, as a last offset below that of a record (SEG-REC-014) | 0 | 0 | 1 | 1 |
+| a wrapper that begins below the end before it, which its header does not say (SEG-LOG-007) | 0 | 1 | 1 | 1 |
+| a control bit on data: whether a key is that of a control record, no header says (SEG-CTL-001) | 0 | 1 | 1 | 1 |
 
-`recover` and `doctor` end with 1 where a start changes the log, `salvage` of several replicas if none has as much
-behind such an end. Every command ends with 1 where a file beside the log names offsets that it lacks."""
+`ls` and `cluster` read headers only. `find` ends with 3 where a record may be hidden, lost or in a remote store, else
+as for a whole log. `recover` and `doctor` end with 1 where a start changes the log, `salvage` of several replicas if
+none has as much behind such an end. Every command ends with 1, `find` with 3, where a file beside the log names offsets
+that it lacks. An index that contradicts its log inside a segment, as after a batch was removed there, may be what is
+wrong: only `verify` and `doctor` name it, with 1."""
 
 
 def command_line_page() -> str:

@@ -825,7 +825,7 @@ def _markers(to: Repairs) -> None:
     to.stops(
         "outside-of-its-transaction",
         "A batch is not part of its producer's open transaction: brokers do not start.",
-        should("SEG-CTL-007", "SEG-RCV-008"),
+        should("SEG-APP-023", "SEG-RCV-008"),
         segment([*good, outside]),
     )
     closed = [data(0, b"a"), marker("COMMIT", 1), data(2, b"x", transactional=False, sequence=1)]

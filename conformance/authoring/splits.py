@@ -183,7 +183,7 @@ def _far_and_late(to: Repairs) -> None:
     to.stops(
         "outside-of-a-transaction-of-the-segment-before",
         "A batch is not part of the transaction that its producer opened in an earlier segment: brokers do not start.",
-        should("SEG-CTL-007", "SEG-RCV-008"),
+        should("SEG-APP-023", "SEG-RCV-008"),
         {**begun, **outside},
         recoveryPoint="4",
     )

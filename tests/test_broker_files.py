@@ -250,13 +250,13 @@ def test_damage_that_a_broker_meets_on_its_way_from_a_snapshot(
         assert (done.failure.location.position, done.failure.requirements) == (ONE, ("SEG-LOG-003",))
 
 
-@pytest.mark.req("SEG-RCV-002", "SEG-CTL-007")
+@pytest.mark.req("SEG-RCV-002", "SEG-APP-023")
 def test_a_transaction_that_loses_its_end_below_the_recovery_point(tmp_path: Path) -> None:
     outside = entry(1, producer_id=7, producer_epoch=0, base_sequence=1)
     files = LOGS | {"0.log": transactional(0) + outside}
     _, done = recovered(tmp_path, files)
     assert done.failure is not None
-    assert (done.failure.location.position, done.failure.requirements) == (ONE, ("SEG-CTL-007",))
+    assert (done.failure.location.position, done.failure.requirements) == (ONE, ("SEG-APP-023",))
 
 
 @pytest.mark.req("SEG-RCV-002")

@@ -551,14 +551,14 @@ def test_a_marker_that_cannot_be_read_stays_and_ends_the_segment() -> None:
     assert found.requirements == ("SEG-CTL-004",)
 
 
-@pytest.mark.req("SEG-CTL-006", "SEG-CTL-003", "SEG-COD-001", "SEG-CTL-007", "SEG-BAT-005")
+@pytest.mark.req("SEG-CTL-006", "SEG-CTL-003", "SEG-COD-001", "SEG-APP-023", "SEG-BAT-005")
 @pytest.mark.parametrize(
     ("data", "requirement"),
     [
         (control(0, 2), "SEG-CTL-006"),
         (control(0, 77), "SEG-CTL-003"),
         (patched(control(0, 0), 21, "h", 0x35), "SEG-COD-001"),
-        (transactional(0) + entry(1, producer_id=7, producer_epoch=0, base_sequence=1), "SEG-CTL-007"),
+        (transactional(0) + entry(1, producer_id=7, producer_epoch=0, base_sequence=1), "SEG-APP-023"),
         (patched(entry(-1, 2), 12, "i", 4, seal=False), "SEG-BAT-005"),
     ],
 )

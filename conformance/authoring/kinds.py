@@ -105,8 +105,7 @@ def _ends(builds: Family, reads: Family, to: Repairs) -> None:
         made = {".index": offset_index(units, 100).hex(), ".timeindex": time_index(units, 100).hex()}
         made |= {".txnindex": rows.hex()} if rows else {}
         request: Json = {"data": bytes_of(units).hex(), "baseOffset": "0", "indexIntervalBytes": 100}
-        if last == 1:  # by the text alone, the offset of an end marker may be the last one of its batch
-            builds.add(f"end-{name}", "index", "valid", why, basis, request=request, expect={"files": made})
+        builds.add(f"end-{name}", "index", "valid", why, basis, request=request, expect={"files": made})
         kept = segment(units)
         listed = {name_of(0, ".txnindex"): rows} if rows else {}
         to.recover(f"end-{name}", why, basis, kept, {**kept, **listed, **epochs((0, 0), (3, 1))}, last + 4)

@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from authoring.casefile import Family, Json, must, should
+from authoring.control import data
 from authoring.messages import Msg
+from authoring.repairs import EMPTY, segment, snapshot
 from authoring.scenario_cases import ScenarioCases, checkpoint
 from authoring.scenarios import NOW, append, batch, follow, sent
 from authoring.segments import bytes_of, name_of, offset_index, row, time_entry, time_index
@@ -302,6 +304,7 @@ def _opening(add: ScenarioCases) -> None:
                 new(Msg(magic=magic, offset=len(first) if new is follow else 0, timestamp=NOW + 9)),
                 generation="2.0",
             )
+    _states(add)
     add.write(
         "sent-again",
         "A duplicate batch is not written again.",
@@ -313,6 +316,39 @@ def _opening(add: ScenarioCases) -> None:
         append(sent(7, 0, count=2)),
         append(sent(7, 0, count=2)),
     )
+
+
+def _states(add: ScenarioCases) -> None:
+    """Ask for logs that show no state of a producer, and for snapshots that cannot be read."""
+    began, plain = data(0, b"a"), data(1, b"b", transactional=False, sequence=1)
+    clean, basis = {"cleanShutdown": True}, must("SEG-APP-023")
+    for name, units in (("last", [began, plain]), ("between", [began, plain, data(2, b"c", sequence=2)])):
+        files = {name_of(0): bytes_of(units), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""}
+        why = "A batch outside of the open transaction of its producer shows no state: the log is not opened."
+        refused: Json = {"reject": {"class": "other"}}
+        known = {**files, name_of(1, ".snapshot"): snapshot((9, 0))}
+        add.write(f"outside-of-a-transaction-{name}", why, basis, refused, files=known, options=clean, result="invalid")
+        add.family.cases[-1]["untold"] = ["steps"]
+        for op, config in (("retain", {"retention.ms": "1"}), ("compact", {"cleanup.policy": "compact"})):
+            bare = {name_of(0): bytes_of(units), **({name_of(len(units)): b""} if op == "compact" else {})}
+            more = {"config": config, "now": str(NOW), "options": {"modified": dict.fromkeys(bare, "0")}}
+            add.on_files(op, f"outside-of-a-transaction-{name}", why, basis, refused, bare, "invalid", **more)
+    files = {**segment(row(2, start=NOW)), **segment(row(2, base=6, start=NOW), 6)}
+    broken = EMPTY[:-1]
+    for name, shots, left in (
+        ("of-the-log", {9: broken}, {9: None}),
+        ("newest-of-two", {6: EMPTY, 9: broken}, {6: EMPTY, 9: None}),
+        ("older-of-two", {6: broken, 9: EMPTY}, {6: broken, 9: EMPTY}),
+        ("both-of-two", {6: broken, 9: broken}, {9: None}),
+    ):
+        add.write(
+            f"unreadable-snapshot-{name}",
+            "Of the snapshots that cannot be read, those are removed that are above the newest readable one.",
+            must("SEG-RCV-027"),
+            {"files": {name_of(at, ".snapshot"): None if one is None else one.hex() for at, one in left.items()}},
+            files={**files, **{name_of(at, ".snapshot"): one for at, one in shots.items()}},
+            options=clean,
+        )
 
 
 def _closing(add: ScenarioCases) -> None:

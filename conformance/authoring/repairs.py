@@ -622,7 +622,7 @@ def _markers(to: Repairs) -> None:
     outside = data(4, b"x", transactional=False, sequence=1)
     for name, why, requirement, files in (
         ("marker-unknown", "A control batch has a producer id, but ends no transaction: brokers do not start.", "SEG-CTL-003", segment([*good, unknown])),
-        ("outside-of-its-transaction", "A batch is not part of its producer's open transaction: brokers do not start.", "SEG-CTL-007", segment([*good, outside])),
+        ("outside-of-its-transaction", "A batch is not part of its producer's open transaction: brokers do not start.", "SEG-APP-023", segment([*good, outside])),
     ):  # fmt: skip
         to.stops(name, why, should(requirement, "SEG-RCV-008"), files)
     closed = [data(0, b"a"), marker("COMMIT", 1), data(2, b"x", transactional=False, sequence=1)]

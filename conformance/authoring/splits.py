@@ -172,7 +172,7 @@ def _far_and_late(to: Repairs) -> None:
     far = [Batch(base=0), Batch(base=2**31, base_timestamp=2000), unusual]
     for name, why, basis, files, named in (
         ("outside-of-a-transaction-of-the-segment-before", "A batch is not part of the transaction that its producer opened in an earlier segment: brokers do not start.",
-         should("SEG-CTL-007", "SEG-RCV-008"), {**begun, **outside}, {"recoveryPoint": "4"}),
+         should("SEG-APP-023", "SEG-RCV-008"), {**begun, **outside}, {"recoveryPoint": "4"}),
         ("abort-before-the-last-one", "An abort marker has a smaller offset than the abort marker before it: brokers do not start.", should("SEG-TXN-004", "SEG-RCV-023"),
          {name_of(0): bytes_of(crossed), name_of(0, ".index"): b""}, {"indexIntervalBytes": 4096}),
         ("split-and-then-stopped", "A broker splits the segment first; then it finds a control record that it cannot start with.", should("SEG-CTL-003", "SEG-RCV-022"),

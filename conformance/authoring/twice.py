@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from authoring.appends import ask_leader
 from authoring.batches import BASE_OFFSET, CONTROL, LAST_OFFSET_DELTA, TRANSACTIONAL, Batch, Rec, with_field
 from authoring.boundaries import listed
-from authoring.casefile import hexed, must, should
+from authoring.casefile import hexed, lay, must, should
 from authoring.codecs import gzip
 from authoring.compaction_plans import THREE, plan_of
 from authoring.compaction_plans import segment as planned
@@ -21,7 +21,7 @@ from authoring.files import EPOCHS, PROPERTIES, RECOVERY_POINTS, TOPIC_ID, Parsi
 from authoring.messages import Msg, Wrapper
 from authoring.producers import LAST, States, assigned, batch, opened, sent
 from authoring.repairs import MARKS, POINTS, STARTS, Repairs, epochs, offsets, segment
-from authoring.segments import bytes_of, name_of, row
+from authoring.segments import SIZE, bytes_of, name_of, offset_index, row
 from authoring.written import Written, entry
 
 if TYPE_CHECKING:
@@ -409,6 +409,7 @@ def _times(family: Family) -> None:
         family.add(
             f"index-passes-over-{offset}", "lookup", "valid", why, doubt, request=request, expect={"found": found}
         )
+    _disordered(family)
     basis = must("SEG-LKP-008", needs=("trustIndexes",))
     files: dict[str, bytes] = {}
     for base, start in ((0, 1000), (6, 1500), (12, 2000)):
@@ -418,6 +419,27 @@ def _times(family: Family) -> None:
         why = "The time is the largest of a closed segment, the last entry of its time index: the record is in it."
         expect = {"found": {"offset": str(base + 5), "timestamp": str(time)}}
         family.add(f"time-of-the-end-of-{base}", "lookup", "valid", why, basis, request=request, expect=expect)
+        family.cases[-1]["untold"] = [f"found.{one}" for one in ("baseOffset", "entry", "position")]
+
+
+def _disordered(family: Family) -> None:
+    """Ask a reader that trusts indexes for what is behind entries out of order, which it does not walk."""
+    low, high = row(4), row(3, base=6, start=2000)
+    options: Json = {"trustIndexes": True}
+    index = offset_index(low, 0) + struct.pack(">ii", 14, 6 * SIZE)
+    inside = {name_of(0): bytes_of([*low, *high]), name_of(0, ".index"): index}
+    why = "Entries before the one that the index names are out of order: a reader that trusts it does not walk them."
+    request: Json = {"files": hexed(inside), "offset": "14", "options": options}
+    basis = should("SEG-LKP-015", "SEG-IDX-009", needs=("trustIndexes",))
+    expect: Json = {"records": lay([high[2]])[1][0]["records"][2:], "nextOffset": "15"}
+    family.add("read-behind-disorder", "read", "valid", why, basis, request=request, expect=expect)
+    files = {**segment(low, interval=0), **segment(high, 6, interval=0)}
+    why = "A segment that is older by its time index ends above the base offset of the next: a lookup passes over it."
+    for time, offset in ((2012, 11), (2022, 14)):
+        request = {"files": hexed(files), "timestamp": str(time), "options": options}
+        expect = {"found": {"offset": str(offset), "timestamp": str(time)}}
+        basis = should("SEG-LKP-008", needs=("trustIndexes",))
+        family.add(f"time-behind-overlap-{time}", "lookup", "valid", why, basis, request=request, expect=expect)
         family.cases[-1]["untold"] = [f"found.{one}" for one in ("baseOffset", "entry", "position")]
 
 

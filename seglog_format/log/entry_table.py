@@ -460,7 +460,7 @@ def overlaps_in(
     """
     position, reached = 0, allowed.first
     if _is_worth_it(source, source.size):
-        for part in columnar.batch_tables()(source, first_offset=reached, last_offset=allowed.last, checksums=False):
+        for part in engine.batch_tables()(source, first_offset=reached, last_offset=allowed.last, checksums=False):
             if (part.column("base_offset") < 0).any():
                 break
             position, reached = part.end, int(part.column("last_offset")[-1]) + 1

@@ -257,7 +257,7 @@ def apply_producer(transactions: Transactions, entry: WalkedEntry, header: Recor
     is_open = header.producer_id in transactions.open_offsets
     if is_open and not header.is_control and not header.is_transactional:
         reason = "a non-transactional batch while its producer has an open transaction"
-        raise EndOfScanError(Outcome.FAILURE, ("SEG-CTL-007",), reason)
+        raise EndOfScanError(Outcome.FAILURE, ("SEG-APP-023",), reason)
     transactions.add(header, _marker(entry))
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from seglog_format.cleaning.retention import RetainedSegment
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_offset_checkpoint
 from seglog_format.codec.framing import walk
-from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.errors import (
+    CorruptIndexError,
+    FormatError,
+    Location,
+    TruncatedError,
+    UnsupportedVersionError,
+    UsageError,
+)
 from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, newest_readable_snapshot
 from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import INDEX_KINDS, FileKind, parse_file_name, parse_partition_directory, segment_file_name
@@ -260,9 +267,15 @@ def _producers(files: Files, directory: Path, segments: Sequence[StoredSegment],
         FormatError: a log cannot be read to its end.
     """
     paths = _snapshots(files, directory).values()
-    newest = newest_readable_snapshot(
-        paths, lambda path: ProducerSnapshot.from_bytes(read_small(files, path), str(path))
-    )
+
+    def opened(path: Path) -> ProducerSnapshot:
+        try:
+            return ProducerSnapshot.from_bytes(read_small(files, path), str(path))
+        except (CorruptIndexError, TruncatedError, UnsupportedVersionError):
+            files.remove(path)  # SEG-RCV-027: brokers do so when they look for the newest that they can read
+            raise
+
+    newest = newest_readable_snapshot(paths, opened)
     states = states_of(newest, segments[0].base_offset)
     ends = (*(segment.base_offset for segment in segments[1:]), end_offset)
     for segment, next_offset in zip(segments, ends, strict=True):

@@ -65,14 +65,14 @@ func track(opened []open, b batch, aborted *[]byte) []open {
 	if kind > 1 {
 		return opened
 	}
-	ended, stable := opened[at], b.lastOffset+1
+	ended, stable := opened[at], b.baseOffset+1
 	opened = append(opened[:at:at], opened[at+1:]...)
 	if len(opened) > 0 {
 		stable = opened[0].firstOffset
 	}
 	if kind == 0 {
 		*aborted = bigEndian.AppendUint16(*aborted, 0)
-		for _, number := range []int64{ended.producer, ended.firstOffset, b.lastOffset, stable} {
+		for _, number := range []int64{ended.producer, ended.firstOffset, b.baseOffset, stable} {
 			*aborted = bigEndian.AppendUint64(*aborted, uint64(number))
 		}
 	}

@@ -47,8 +47,8 @@ def aborted_transactions(batches):
             if kind in (ABORT, COMMIT):
                 first = started.pop(producer, None)
                 if kind == ABORT and first is not None:
-                    stable = min(started.values(), default=batch["lastOffset"] + 1)
-                    aborted.append((producer, first, batch["lastOffset"], stable))
+                    stable = min(started.values(), default=batch["baseOffset"] + 1)
+                    aborted.append((producer, first, batch["baseOffset"], stable))
     return aborted
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_algorithms import transaction_index
+from seglog_algorithms import recovery, transaction_index
 from seglog_algorithms.control_records import marker_of
 from seglog_algorithms.damage import Damage
 from seglog_algorithms.directory import (
@@ -29,7 +29,6 @@ from seglog_algorithms.indexes import IndexBuilder, Indexes
 from seglog_algorithms.leader_epochs import LEADER_EPOCHS, Epochs, assigned, checkpoint, read_epochs, with_newer, within
 from seglog_algorithms.offset_index import Slots
 from seglog_algorithms.producers import (
-    NONE,
     Producers,
     is_readable,
     keep_snapshots,
@@ -38,23 +37,6 @@ from seglog_algorithms.producers import (
     without_strays,
 )
 from seglog_algorithms.records import first_offset
-from seglog_algorithms.recovery import (
-    UNREAD,
-    Cut,
-    Plan,
-    Recovered,
-    Remark,
-    drop_and_cut,
-    epochs_end,
-    finish_replacement,
-    first_scanned,
-    is_scanned_anyway,
-    put_indexes,
-    put_parts,
-    rising_epochs,
-    tail_rule,
-    write_snapshot,
-)
 from seglog_format.schema.offset_index import OffsetIndexEntry
 from seglog_format.schema.record_batch import EntryPrefix, RecordBatchHeader
 
@@ -64,7 +46,6 @@ if TYPE_CHECKING:
     from seglog_algorithms.directory import Directory
     from seglog_algorithms.entries import Entry
     from seglog_algorithms.records import Decompress
-    from seglog_algorithms.recovery import Around
     from seglog_algorithms.transaction_index import AbortedTransaction
 
 SEGMENT_INDEX_BYTES: Final = 10485760
@@ -95,11 +76,11 @@ class Scanned:
 
 def recover_like_broker(
     directory: Directory,
-    around: Around,
+    around: recovery.Around,
     decompress: Decompress,
     interval: int | None = None,
     settings: Settings | None = None,
-) -> Recovered:
+) -> recovery.Recovered:
     """Recover a partition directory as a broker does.
 
     Raises:
@@ -108,7 +89,7 @@ def recover_like_broker(
     files = {name: data for name, data in directory.items() if settings or not is_removed(name)}
     refuse_names(files)
     refuse_epochs(files)
-    finish_replacement(files, end_of_swap)
+    recovery.finish_replacement(files, end_of_swap)
     create_logs(files, interval, decompress)
     known = {name: data for name, data in files.items() if is_opened(name)}
     others = {name: data for name, data in files.items() if name not in known}
@@ -119,35 +100,39 @@ def recover_like_broker(
     except MustSplit as split:
         split_like_broker(known, split.args[0], decompress)
         again = recover_like_broker(known | others, around, decompress, interval, settings)
-        return Recovered(again.directory, replace(loading.plan, end=again.plan.end))
+        return recovery.Recovered(again.directory, replace(loading.plan, end=again.plan.end))
     recovered = dict(known)
-    drop_and_cut(recovered, plan)
+    recovery.drop_and_cut(recovered, plan)
     write_files(recovered, known, loading, settings)
     remove_snapshots(recovered, plan, around.log_start)
-    if around.clean and not snapshot_offsets(recovered) and not forgets_producers(known):
-        write_snapshot(recovered, plan.end, around.log_start, decompress)
+    if around.clean and not snapshot_offsets(recovered) and not recovery.forgets_producers(known):
+        recovery.write_snapshot(recovered, plan.end, around.log_start, decompress)
     change_epochs(recovered, plan, loading.epochs, around.log_start)
-    return Recovered(recovered | others, plan)
+    return recovery.Recovered(recovered | others, plan)
 
 
 def differences(
-    directory: Directory, plan: Plan, around: Around, decompress: Decompress, interval: int | None = None
-) -> list[Remark]:
+    directory: Directory,
+    plan: recovery.Plan,
+    around: recovery.Around,
+    decompress: Decompress,
+    interval: int | None = None,
+) -> list[recovery.Remark]:
     """Return where a broker would keep more or less of a log than a plan does, and by which rule less is kept."""
     try:
         broker = recover_like_broker(directory, around, decompress, interval).plan
     except NotStarted as failure:
-        return [Remark(failure.position, failure.rule)]
+        return [recovery.Remark(failure.position, failure.rule)]
     found = []
     for base in base_offsets(directory):
         size = len(directory.get(file_name(base, LOG), b""))
         ours, theirs = kept_of(plan, base, size), kept_of(broker, base, size)
         if ours[0] != theirs[0]:
-            found.append(Remark(min(ours[0], theirs[0]), min(ours, theirs)[1]))
+            found.append(recovery.Remark(min(ours[0], theirs[0]), min(ours, theirs)[1]))
     return found
 
 
-def kept_of(plan: Plan, base: int, size: int) -> tuple[int, str]:
+def kept_of(plan: recovery.Plan, base: int, size: int) -> tuple[int, str]:
     """Return how many bytes of a segment a plan keeps, and the rule by which it removes others."""
     if base in plan.dropped:
         return 0, "SEG-RCV-007" if plan.restarts else "SEG-RCV-004"
@@ -186,13 +171,13 @@ def refuse_names(files: Directory) -> None:
         plain = name.removesuffix(SWAP)
         if name.endswith((*_NUMBERED, SWAP, CLEANED)):
             number = number_in(name)
-            is_other = name != plain and plain.endswith(_NUMBERED) and plain != opened_name(number or 0, _kind(plain))
+            is_other = (
+                name != plain
+                and plain.endswith(_NUMBERED)
+                and plain != opened_name(number or 0, plain[plain.index(".") :])
+            )
             if number is None or is_other:
                 raise NotStarted("SEG-PDR-005", text=name)
-
-
-def _kind(name: str) -> str:
-    return name[name.index(".") :]
 
 
 def refuse_epochs(files: Directory) -> None:
@@ -306,7 +291,7 @@ def scan_like_broker(
             scanned.position, scanned.end = entry.end, entry.last_offset + 1
             apply_entry(entry, scanned, producers, decompress)
         if scanned.position < len(log):
-            scanned.rules = ("SEG-RCV-033", tail_rule(log[scanned.position :]))
+            scanned.rules = ("SEG-RCV-033", recovery.tail_rule(log[scanned.position :]))
     except NotStarted:
         raise
     except Damage as damage:
@@ -315,7 +300,7 @@ def scan_like_broker(
     if not is_in_order(builder):
         return Scanned(end=base, rules=("SEG-RCV-023", "SEG-LOG-006"))
     scanned.indexes = builder.built(base)
-    scanned.epochs = rising_epochs(log[: scanned.position])
+    scanned.epochs = recovery.rising_epochs(log[: scanned.position])
     return scanned
 
 
@@ -334,19 +319,17 @@ def apply_producer(entry: Entry, producers: Producers, decompress: Decompress) -
     """Apply a batch of a producer; a broker does not start on a marker that it cannot use (DEP-13)."""
     if entry.producer_id < 0:
         return None
-    known = producers.get(entry.producer_id)
-    is_open = known is not None and known.current_txn_first_offset != NONE
-    if is_open and not entry.is_control and not entry.is_transactional:
-        raise NotStarted("SEG-CTL-007", entry.position)
     try:
         marker = marker_of(entry, decompress)
+        lacks_marker = marker is None and entry.is_control and entry.header.records_count
+        aborted = None if lacks_marker else producers.add(entry, marker)
     except Damage as damage:
-        if damage.rule.startswith(UNREAD):
+        if damage.rule.startswith((*recovery.UNREAD, "SEG-APP-023")):
             raise NotStarted(damage.rule, entry.position) from None
         raise
-    if marker is None and entry.is_control and entry.header.records_count:
+    if lacks_marker:
         raise NotStarted("SEG-CTL-003", entry.position)
-    return producers.add(entry, marker)
+    return aborted
 
 
 # The plan
@@ -355,24 +338,24 @@ def apply_producer(entry: Entry, producers: Producers, decompress: Decompress) -
 class Loading:
     """A broker loads a log."""
 
-    def __init__(self, files: Directory, around: Around, decompress: Decompress, settings: Settings) -> None:
+    def __init__(self, files: Directory, around: recovery.Around, decompress: Decompress, settings: Settings) -> None:
         self.files, self.around, self.decompress, self.settings = files, around, decompress, settings
         self.bases = [base for base in base_offsets(files) if base >= 0]
         self.scans: dict[int, Scanned] = {}
-        self.plan = Plan(end=around.log_start)
+        self.plan = recovery.Plan(end=around.log_start)
         self.log_start = around.log_start
         self.snapshots = {at: files[file_name(at, SNAPSHOT)] for at in snapshot_offsets(files)}
         self.states: dict[int, Producers] = {}
 
-    def run(self) -> Plan:
+    def run(self) -> recovery.Plan:
         """Return what the broker does to the logs."""
         kept = self.bases
         for base in self.bases:  # SEG-RCV-006, SEG-RCV-034
-            if is_scanned_anyway(self.files, base):
+            if recovery.is_scanned_anyway(self.files, base):
                 self.scan(base)
                 if "SEG-RCV-023" in self.scans[base].rules:
                     raise NotStarted("SEG-LOG-006", 0)
-        for number in range(first_scanned(self.bases, self.around), len(self.bases)):
+        for number in range(recovery.first_scanned(self.bases, self.around), len(self.bases)):
             if self.scan(self.bases[number]):  # SEG-RCV-004
                 kept = self.bases[: number + 1]
                 break
@@ -382,7 +365,7 @@ class Loading:
         self.plan.end = max(end, self.around.log_start)
         self.plan.scanned = sorted(self.scans)
         scans = sorted(self.scans.items())
-        self.plan.cuts = [Cut(base, each.position, each.end, each.rules) for base, each in scans if each.rules]
+        self.plan.cuts = [recovery.Cut(base, each.position, each.end, each.rules) for base, each in scans if each.rules]
         return self.plan
 
     def scan(self, base: int) -> int:
@@ -471,7 +454,7 @@ def split_like_broker(files: dict[str, bytes], base: int, decompress: Decompress
     except Damage as damage:
         raise NotStarted(damage.rule, damage.position) from None
     if found[-1].end < len(log):
-        raise NotStarted(tail_rule(log[found[-1].end :]), found[-1].end)
+        raise NotStarted(recovery.tail_rule(log[found[-1].end :]), found[-1].end)
     last = found[-1].last_offset
     rows = [(entry.position, first_offset(entry, decompress), entry.last_offset) for entry in found]
     if last >= 2**63 - 1 or last - base <= MOST_AHEAD or not all(0 <= b - a <= MOST_AHEAD for _, a, b in rows):
@@ -483,7 +466,7 @@ def split_like_broker(files: dict[str, bytes], base: int, decompress: Decompress
             starts.append(position)
     if bases != sorted(set(bases)) or bases[0] < 0:
         raise NotStarted("SEG-LOG-006", 0)
-    put_parts(files, base, bases, starts)
+    recovery.put_parts(files, base, bases, starts)
 
 
 # What becomes of the files
@@ -498,10 +481,10 @@ def write_files(files: dict[str, bytes], known: Directory, loading: Loading, set
                 files.setdefault(file_name(base, TIME_INDEX), b"")
             continue
         found = found or Scanned()
-        put_indexes(files, base, found.indexes, transaction_index.as_bytes(found.aborted), settings)
+        recovery.put_indexes(files, base, found.indexes, transaction_index.as_bytes(found.aborted), settings)
 
 
-def remove_snapshots(files: dict[str, bytes], plan: Plan, log_start: int) -> None:
+def remove_snapshots(files: dict[str, bytes], plan: recovery.Plan, log_start: int) -> None:
     """Remove snapshots as a broker does: also those at the log start or below, and unless the end is one, the last."""
     bases = base_offsets(files)
     kept = without_strays(snapshot_offsets(files), bases)
@@ -510,19 +493,12 @@ def remove_snapshots(files: dict[str, bytes], plan: Plan, log_start: int) -> Non
     keep_snapshots(files, (at for at in kept if max(bases[0], log_start) < at <= plan.end))  # SEG-RCV-027
 
 
-def forgets_producers(files: Directory) -> bool:
-    """Return whether a broker takes a log that was closed cleanly for one without producers (SEG-PSN-010)."""
-    bases = base_offsets(files)
-    is_without = not without_strays(snapshot_offsets(files), bases)
-    return is_without and not any(is_scanned_anyway(files, base) for base in bases)
-
-
-def change_epochs(files: dict[str, bytes], plan: Plan, found: Epochs, log_start: int) -> None:
+def change_epochs(files: dict[str, bytes], plan: recovery.Plan, found: Epochs, log_start: int) -> None:
     """Add leader epochs one by one, then remove: so a high one keeps lower ones out (SEG-RCV-036)."""
     known, loaded = read_epochs(files.get(LEADER_EPOCHS, b"")), list[tuple[int, int]]()
     for each in known:  # SEG-CKP-015
         loaded = assigned(loaded, *each)
-    end = epochs_end(plan, found, log_start)
+    end = recovery.epochs_end(plan, found, log_start)
     epochs = [] if plan.restarts else within(with_newer(loaded, found), log_start, end)  # SEG-RCV-007, SEG-RCV-037
     is_kept = epochs == loaded and not any(start <= log_start for _, start in loaded)
     if epochs != known and not is_kept:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_algorithms import offset_index, time_index
 from seglog_algorithms.damage import Damage
-from seglog_algorithms.entries import LAST_OFFSET, NO_TIMESTAMP, Entry, check_crc, crc_of, walk
+from seglog_algorithms.entries import LAST_OFFSET, NO_TIMESTAMP, Entry, check_crc
 from seglog_algorithms.logs import before_damage, in_order, next_offset
 from seglog_algorithms.records import first_offset, records_of
 from seglog_algorithms.transactions import is_aborted, transactions_of
@@ -29,7 +29,11 @@ OF_REMOTE: Final = {-5, -6}  # LATEST_TIERED, EARLIEST_PENDING_UPLOAD
 
 def log_end_offset(log: Log) -> int:
     """Return the offset of the next record (SEG-LKP-015)."""
-    return max(next_offset(log.segments[-1]), log.start_offset) if log.segments else log.start_offset
+    if not log.segments:
+        return log.start_offset
+    trusted = trusted_entries(log.segments[-1], LAST_OFFSET) if log.trusts_indexes else []
+    end = trusted[-1].last_offset + 1 if trusted else next_offset(log.segments[-1])
+    return max(end, log.start_offset)
 
 
 # From an offset to an entry
@@ -181,19 +185,24 @@ def read_all(log: Log, *, is_committed: bool = False) -> tuple[list[Record], Dam
 
 def trusted_entry(segment: Segment, offset: int) -> Entry | None:
     """Return the entry for an offset by the offset index; None in any doubt (SEG-IDX-009)."""
-    start = offset_index.lookup(segment.offset_index, segment.base_offset, offset).position
-    if start <= 0:
-        return None
-    try:
-        first = next(walk(segment.log, start), None)
-        if first is None or first.header.crc != crc_of(first):
-            return None
-        if not segment.base_offset <= first.least_offset <= offset:
-            return None
-        found = next((entry for entry in in_order(segment, start) if entry.last_offset >= offset), None)
-    except Damage:
-        return None
+    found = next((entry for entry in trusted_entries(segment, offset) if entry.last_offset >= offset), None)
     return found if found is not None and found.least_offset <= offset else None
+
+
+def trusted_entries(segment: Segment, offset: int) -> list[Entry]:
+    """Return the entries from the one in the index on, up to that for an offset; none in any doubt (SEG-IDX-009)."""
+    start = offset_index.lookup(segment.offset_index, segment.base_offset, offset).position
+    found: list[Entry] = []
+    try:
+        for entry in in_order(segment, start) if start > 0 else ():
+            found.append(entry)
+            if entry.last_offset >= offset:
+                break
+        if found:
+            check_crc(found[0])
+    except Damage:
+        return []
+    return found if found and segment.base_offset <= found[0].least_offset <= offset else []
 
 
 # From a timestamp to an offset
@@ -220,6 +229,8 @@ def find_timestamp(log: Log, timestamp_ms: int) -> Found | None:
 def first_not_earlier(log: Log, timestamp_ms: int) -> Found | None:
     """Return the first record whose timestamp is not less (SEG-LKP-008)."""
     for segment in segments_from(log, log.start_offset):
+        if is_older(log, segment, timestamp_ms):
+            continue
         for entry in _not_before(log, segment, timestamp_ms):
             if entry.last_offset < log.start_offset:
                 continue
@@ -230,6 +241,13 @@ def first_not_earlier(log: Log, timestamp_ms: int) -> Found | None:
                 if record.offset >= log.start_offset and record.timestamp_ms >= timestamp_ms:
                     return Found(record.timestamp_ms, record.offset)
     return None
+
+
+def is_older(log: Log, segment: Segment, timestamp_ms: int) -> bool:
+    """Return whether a segment that is not the last has earlier records only, by its time index if that is trusted."""
+    is_closed = log.trusts_indexes and segment is not log.segments[-1]
+    times = time_index.entries_of(segment.time_index, segment.base_offset) if is_closed else []
+    return bool(times) and times[-1].timestamp_ms < timestamp_ms
 
 
 def _not_before(log: Log, segment: Segment, timestamp_ms: int) -> Iterator[Entry]:

@@ -101,6 +101,8 @@ class Producers(dict[int, Producer]):
             return None
         known = self.get(entry.producer_id, Producer(entry.producer_id))
         if marker is None:
+            if known.current_txn_first_offset != NONE and not entry.is_transactional:
+                raise Damage("SEG-APP-023", entry.position, "outside of the open transaction")
             self[entry.producer_id] = known.after_data(entry)
             return None
         _, aborted = after_entry(self.open_offsets, entry, marker)
@@ -190,18 +192,28 @@ def keep_snapshots(files: dict[str, bytes], offsets: Iterable[int]) -> None:
             del files[name]
 
 
-def producers_before(files: Directory, offset: int, decompress: Decompress) -> Producers:
+def producers_before(files: Directory, offset: int, decompress: Decompress, *, skips: bool = False) -> Producers:
     """Return the producers where a segment begins: by the newest snapshot there, and the entries after it."""
     usable = [at for at in snapshot_offsets(files) if at <= offset and is_readable(files[file_name(at, SNAPSHOT)])]
-    if not usable:  # SEG-PSN-005
-        return replayed(Producers(), files, range(offset), decompress)
-    return replayed(producers_in(files[file_name(usable[-1], SNAPSHOT)]), files, range(usable[-1], offset), decompress)
+    start = usable[-1] if usable else 0  # SEG-PSN-005
+    known = producers_in(files[file_name(start, SNAPSHOT)]) if usable else Producers()
+    return replayed(known, files, range(start, offset), decompress, skips=skips)
 
 
-def replayed(producers: Producers, files: Directory, offsets: range, decompress: Decompress) -> Producers:
-    """Return producers after more entries of a log: from the first that ends in a range of offsets."""
+def replayed(
+    producers: Producers, files: Directory, offsets: range, decompress: Decompress, *, skips: bool
+) -> Producers:
+    """Return producers after more entries of a log: from the first that ends in a range of offsets.
+
+    Raises:
+        Damage: an entry cannot be applied; a recovery skips it.
+    """
+
+    def apply(entry: Entry) -> None:
+        producers.add(entry, marker_of(entry, decompress))
+
     for base in base_offsets(files):
         for entry in up_to_damage(files[file_name(base, LOG)]) if base < offsets.stop else ():
             if entry.last_offset >= offsets.start:
-                producers.add(entry, or_none(marker_of, entry, decompress))
+                or_none(apply, entry) if skips else apply(entry)
     return producers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_algorithms import offset_index, time_index, transaction_index
+from seglog_algorithms import leader_epochs, offset_index, time_index, transaction_index
 from seglog_algorithms.control_records import marker_of
 from seglog_algorithms.damage import Damage, or_none
 from seglog_algorithms.directory import (
@@ -27,18 +27,6 @@ from seglog_algorithms.directory import (
 from seglog_algorithms.entries import LAST_OFFSET, MOST_AHEAD, check_crc, up_to_damage, walk
 from seglog_algorithms.index_settings import Settings, inferred
 from seglog_algorithms.indexes import indexes_of
-from seglog_algorithms.leader_epochs import (
-    LEADER_EPOCHS,
-    LOG_STARTS,
-    RECOVERY_POINTS,
-    change_epochs,
-    checkpoint,
-    read_epochs,
-    read_offsets,
-    truncated_from_end,
-    with_newer,
-    within,
-)
 from seglog_algorithms.offset_index import Slots
 from seglog_algorithms.producers import (
     Producers,
@@ -61,12 +49,11 @@ if TYPE_CHECKING:
     from seglog_algorithms.directory import Directory
     from seglog_algorithms.entries import Entry
     from seglog_algorithms.indexes import Indexes
-    from seglog_algorithms.leader_epochs import Epochs
     from seglog_algorithms.records import Decompress
 
 UNREAD: Final = ("SEG-COD-", "SEG-CTL-006")
 """Rules of an end marker that does not decompress, or is no end marker: recovery keeps it."""
-LOWERED: Final = (RECOVERY_POINTS, LOG_STARTS)
+LOWERED: Final = (leader_epochs.RECOVERY_POINTS, leader_epochs.LOG_STARTS)
 SIDE_FILES: Final = (SNAPSHOT, TRANSACTION_INDEX, TIME_INDEX, INDEX)
 
 
@@ -148,7 +135,7 @@ def recover(
     remove_snapshots(files, plan)
     if around.clean and not snapshot_offsets(files):
         write_snapshot(files, plan.end, around.log_start, decompress)
-    change_epochs(files, lambda known: epochs_of(known, plan, epochs, around.log_start))
+    leader_epochs.change_epochs(files, lambda known: epochs_of(known, plan, epochs, around.log_start))
     whole = [base for base in plan.scanned if base not in {cut.base_offset for cut in plan.cuts}]
     splits = [split(files, base, decompress) for base in whole]  # SEG-RCV-022
     if any(splits):
@@ -317,10 +304,10 @@ def drop_and_cut(files: dict[str, bytes], plan: Plan) -> None:
 
 def rebuild_indexes(
     files: dict[str, bytes], known: Directory, plan: Plan, settings: Settings, decompress: Decompress
-) -> Epochs:
+) -> leader_epochs.Epochs:
     """Rebuild the indexes of changed segments (SEG-RCV-025); return the leader epochs of their batches."""
     changed = {*plan.scanned, *(cut.base_offset for cut in plan.cuts)}
-    found: Epochs = []
+    found: leader_epochs.Epochs = []
     for base in sorted({*base_offsets(known), *base_offsets(files)}):
         log = files.get(file_name(base, LOG))
         is_bare = settings.has_time_index and file_name(base, TIME_INDEX) not in files
@@ -330,7 +317,7 @@ def rebuild_indexes(
         if base not in changed and base in base_offsets(known):
             files[file_name(base, TIME_INDEX)] = indexes.time
             continue
-        open_offsets = producers_before(known, base, decompress).open_offsets
+        open_offsets = producers_before(known, base, decompress, skips=True).open_offsets
         aborted = transaction_index.build(up_to_damage(log), open_offsets, decompress)
         put_indexes(files, base, indexes, aborted, settings)
         found += rising_epochs(log)
@@ -346,9 +333,9 @@ def put_indexes(files: dict[str, bytes], base: int, indexes: Indexes, aborted: b
         files[file_name(base, TRANSACTION_INDEX)] = aborted
 
 
-def rising_epochs(log: bytes) -> Epochs:
+def rising_epochs(log: bytes) -> leader_epochs.Epochs:
     """Return where each leader epoch begins that is above all before it."""
-    found: Epochs = []
+    found: leader_epochs.Epochs = []
     for entry in up_to_damage(log):
         first = entry.first_offset
         if entry.is_batch and first is not None and first >= 0 and entry.leader_epoch > (found[-1][0] if found else -1):
@@ -371,21 +358,30 @@ def remove_snapshots(files: dict[str, bytes], plan: Plan) -> None:
     keep_snapshots(files, (offset for offset in kept if offset <= plan.end))
 
 
+def forgets_producers(files: Directory) -> bool:
+    """Return whether a broker takes a log that was closed cleanly for one without producers (SEG-PSN-010)."""
+    bases = base_offsets(files)
+    is_without = not without_strays(snapshot_offsets(files), bases)
+    return is_without and not any(is_scanned_anyway(files, base) for base in bases)
+
+
 def write_snapshot(files: dict[str, bytes], end: int, log_start: int, decompress: Decompress) -> None:
     """Write a snapshot if the log has producers: brokers would forget them (SEG-PSN-010)."""
-    producers = replayed(Producers(), files, range(log_start, 2**63), decompress)
+    producers = replayed(Producers(), files, range(log_start, 2**63), decompress, skips=True)
     if producers:
         files[file_name(end, SNAPSHOT)] = snapshot_of(producers.values())
 
 
-def epochs_of(known: Epochs, plan: Plan, found: Epochs, log_start: int) -> Epochs:
+def epochs_of(
+    known: leader_epochs.Epochs, plan: Plan, found: leader_epochs.Epochs, log_start: int
+) -> leader_epochs.Epochs:
     """Return the leader epochs that agree with the log."""
     end = epochs_end(plan, found, log_start)
-    epochs = with_newer(truncated_from_end(known, end), found)  # SEG-RCV-028, SEG-RCV-036
-    return [] if plan.restarts else within(epochs, log_start, end)  # SEG-RCV-007, SEG-RCV-037
+    epochs = leader_epochs.with_newer(leader_epochs.truncated_from_end(known, end), found)  # SEG-RCV-028, SEG-RCV-036
+    return [] if plan.restarts else leader_epochs.within(epochs, log_start, end)  # SEG-RCV-007, SEG-RCV-037
 
 
-def epochs_end(plan: Plan, found: Epochs, log_start: int) -> int:
+def epochs_end(plan: Plan, found: leader_epochs.Epochs, log_start: int) -> int:
     """Return the offset from which on leader epochs are removed: batches of an empty log leave theirs."""
     return plan.end + (bool(found) and plan.end == log_start)
 
@@ -452,29 +448,31 @@ def truncate(
         return files, dict(checkpoints), end
     kept = [base for base in bases if base <= offset]
     lowered = {name: lowered_to(data, partition, offset) for name, data in checkpoints.items() if name in LOWERED}
-    change_epochs(files, lambda known: truncated_from_end(known, offset if kept else -1))  # SEG-TRN-007
+    leader_epochs.change_epochs(
+        files, lambda known: leader_epochs.truncated_from_end(known, offset if kept else -1)
+    )  # SEG-TRN-007
     for at in snapshot_offsets(files):
         if at > offset and at not in bases:  # SEG-TRN-004; others go with their segments
             del files[file_name(at, SNAPSHOT)]
     drop_and_cut(files, Plan(dropped=bases[len(kept) :], end=offset))  # SEG-TRN-001, SEG-TRN-002
     if kept:
         truncate_segment(files, kept[-1], offset)
-    if around.clean and not without_strays(snapshot_offsets(files), kept):
+    if around.clean and forgets_producers(files):
         write_snapshot(files, offset, around.log_start, decompress)
     return files, {**checkpoints, **lowered}, offset
 
 
 def is_tiered(files: Directory, first: int, log_start: int) -> bool:
     """Return whether a log begins below its first segment, in a remote store (SEG-PDR-028)."""
-    epochs = or_none(read_epochs, files.get(LEADER_EPOCHS, b""))
+    epochs = or_none(leader_epochs.read_epochs, files.get(leader_epochs.LEADER_EPOCHS, b""))
     return (epochs[0][1] if epochs else log_start or first) < first
 
 
 def lowered_to(data: bytes, partition: tuple[str, int], offset: int) -> bytes:
     """Lower the checkpointed offset of a partition (SEG-TRN-005); one that cannot be read stays."""
-    entries = or_none(read_offsets, data) or []
+    entries = or_none(leader_epochs.read_offsets, data) or []
     lowered = [(*each[:2], min(each[2], offset)) if each[:2] == partition else each for each in entries]
-    return data if lowered == entries else checkpoint(lowered)
+    return data if lowered == entries else leader_epochs.checkpoint(lowered)
 
 
 def truncate_segment(files: dict[str, bytes], base: int, offset: int) -> None:

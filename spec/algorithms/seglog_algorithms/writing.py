@@ -5,18 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_algorithms import offset_index, time_index, transaction_index
-from seglog_algorithms.appending import (
-    CLIENT,
-    EARLY,
-    REPLICATION,
-    Appended,
-    Settings,
-    applied,
-    as_follower,
-    as_leader,
-    duplicate_of,
-)
+from seglog_algorithms import appending, offset_index, time_index, transaction_index
 from seglog_algorithms.damage import Damage
 from seglog_algorithms.directory import (
     CLEANED,
@@ -97,13 +86,16 @@ class Segment(IndexBuilder):
         if not self.is_time_index_full:
             self.add_time()
 
-    def units(self, appended: Sequence[Appended], generation: str) -> Iterator[tuple[int, int, int, tuple[int, int]]]:
+    def units(
+        self, appended: Sequence[appending.Appended], generation: str
+    ) -> Iterator[tuple[int, int, int, tuple[int, int]]]:
         """Yield offset, position, size, and largest timestamp with its offset, of each unit of an append."""
         position = len(self.log)
         for unit in [[each] for each in appended] if generation == "4.1" else [appended]:  # SEG-ROL-011
             size = sum(len(each.entry.data) for each in unit)
             largest = max(((each.largest_ms, each.largest_offset) for each in unit), key=lambda pair: pair[0])
-            yield unit[0].first_offset if generation in EARLY else unit[-1].entry.last_offset, position, size, largest
+            named = unit[0].first_offset if generation in appending.EARLY else unit[-1].entry.last_offset
+            yield named, position, size, largest
             position += size
 
 
@@ -117,7 +109,7 @@ class OpenLog:
     """
 
     files: dict[str, bytes]
-    settings: Settings
+    settings: appending.Settings
     log_start: int
     decompress: Decompress
     compress: Compress
@@ -171,11 +163,12 @@ class OpenLog:
             return
         offsets = snapshot_offsets(self.files)
         kept = without_strays((at for at in offsets if at <= self.end), bases)
+        while kept and not is_readable(self.files[file_name(kept[-1], SNAPSHOT)]):  # SEG-RCV-027
+            kept.pop()
         for at in {*offsets} - {*kept}:  # SEG-RCV-027, SEG-RCV-035
             del self.files[file_name(at, SNAPSHOT)]
         self.producers = producers_before(self.files, self.end, self.decompress)
-        readable = (at for at in kept if is_readable(self.files[file_name(at, SNAPSHOT)]))
-        self.snapshot_offset = max(readable, default=bases[0])
+        self.snapshot_offset = kept[-1] if kept else bases[0]
         holders = [base for base in bases if self.files[file_name(base, LOG)]] if not found else [last]
         rises = rising_epochs(self.files[file_name(holders[-1], LOG)]) if holders else []
         self.epochs = read_epochs(self.files.get(LEADER_EPOCHS, b""))
@@ -224,7 +217,7 @@ class OpenLog:
         for kind in (LOG, *INDEXES):
             self.files.pop(file_name(base, kind), None)
         self.active = self.segment_at(base)
-        self.active.has_indexes = self.settings.generation in EARLY  # SEG-PDR-012
+        self.active.has_indexes = self.settings.generation in appending.EARLY  # SEG-PDR-012
         self.show()
 
     # The files of the active segment
@@ -263,24 +256,28 @@ class OpenLog:
             self.epochs = epochs
             self.files[LEADER_EPOCHS] = checkpoint(epochs)
 
-    def append(self, data: bytes, origin: str = CLIENT) -> tuple[list[Appended], str | None] | Batch:
+    def append(
+        self, data: bytes, origin: str = appending.CLIENT
+    ) -> tuple[list[appending.Appended], str | None] | Batch:
         """Append as a leader; return the entries and why a segment began, or the batch that was sent again."""
         epoch = max(self.newest_epoch, 0) if self.epoch is None else self.epoch
         given: dict[str, Any] = {"end": self.end, "leader_epoch": epoch, "now_ms": self.now_ms, "origin": origin}
         codecs: dict[str, Any] = {"decompress": self.decompress, "compress": self.compress}
-        appended = as_leader(data, self.settings, **given, **codecs)
-        repeated = duplicate_of(appended[0].entry, self.producers) if origin == CLIENT else None
+        appended = appending.as_leader(data, self.settings, **given, **codecs)
+        repeated = appending.duplicate_of(appended[0].entry, self.producers) if origin == appending.CLIENT else None
         return repeated or self.write(appended, origin)
 
-    def append_as_follower(self, data: bytes, leader_epoch: int | None) -> tuple[list[Appended], str | None] | None:
+    def append_as_follower(
+        self, data: bytes, leader_epoch: int | None
+    ) -> tuple[list[appending.Appended], str | None] | None:
         """Append as a follower; return None if nothing was taken."""
         given: dict[str, Any] = {"end": self.end, "leader_epoch": leader_epoch, "decompress": self.decompress}
-        appended = as_follower(data, self.settings, **given)
-        return self.write(appended, REPLICATION) if appended else None
+        appended = appending.as_follower(data, self.settings, **given)
+        return self.write(appended, appending.REPLICATION) if appended else None
 
-    def write(self, appended: list[Appended], origin: str) -> tuple[list[Appended], str | None]:
+    def write(self, appended: list[appending.Appended], origin: str) -> tuple[list[appending.Appended], str | None]:
         """Write entries, in a new segment if one is due (SEG-ROL-001)."""
-        producers, aborted = applied(appended, self.producers, origin)
+        producers, aborted = appending.applied(appended, self.producers, origin)
         incoming = Incoming(
             sum(len(each.entry.data) for each in appended),
             max(each.entry.max_timestamp_ms for each in appended),
@@ -304,7 +301,7 @@ class OpenLog:
         self.flush_if_due()
         return appended, reason
 
-    def write_entries(self, appended: Sequence[Appended]) -> None:
+    def write_entries(self, appended: Sequence[appending.Appended]) -> None:
         """Write entries to the active segment, with the index entries that are due."""
         active = self.active
         for unit in active.units(appended, self.settings.generation):
@@ -316,7 +313,7 @@ class OpenLog:
         active.has_indexes = True
         self.show()
 
-    def lacks_slots(self, appended: Sequence[Appended]) -> str | None:
+    def lacks_slots(self, appended: Sequence[appending.Appended]) -> str | None:
         """Return which index lacks slots for an append of several entries (SEG-ROL-016)."""
         if not self.active.log or len(appended) == 1 or not self.active.has_indexes:
             return None

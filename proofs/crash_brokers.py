@@ -14,8 +14,11 @@ import hashlib
 import json
 import random
 import re
+import shutil
+import subprocess
 import tempfile
 import time
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from contextlib import suppress
 from itertools import zip_longest
@@ -25,27 +28,23 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from seglog_conformance.crash.history import Naming, Resize, Write
 from seglog_conformance.crash.profiles import PROFILES, Cut
 from seglog_conformance.crash.recording import missing
-from seglog_conformance.crash.run import MEMORY
-from seglog_conformance.crash.workload import ANSWERED
+from seglog_conformance.crash.run import MEMORY, Result, failure_of, write_failure
+from seglog_conformance.crash.workload import ANSWERED, WorkloadError
+from seglog_conformance.toolchains import child_processes
 
 from proofs.broker_histories import (
-    COMPACT,
     DISKS,
-    GROUP,
-    KEYS,
-    OPENED,
     RELEASES,
-    RETAINED,
     STOP,
-    TOPICS,
     Recorded,
     on_disk,
     record,
     started_on,
 )
+from proofs.broker_promises import NO_START, UNREADABLE, complaints
 from proofs.crash_disks import missing as missing_disks
 from proofs.harness import GrowingFile, Outcome
-from proofs.kafka.oracle import CLUSTERS, REPOSITORY, Oracle
+from proofs.kafka.oracle import CLUSTERS, REPOSITORY, TOOL_CHAIN, Oracle, OracleError
 from seglog_format import Severity, verify
 from seglog_format.errors import SeglogError
 
@@ -55,21 +54,20 @@ if TYPE_CHECKING:
 
     from seglog_conformance.crash.history import History, Operation
     from seglog_conformance.crash.profiles import Changes
+    from seglog_conformance.crash.run import Failure, Options
     from seglog_conformance.crash.states import Disk, State
 
 MEASURES: Final = ("conformance/seglog_conformance/crash",)
 HASH: Final = re.compile(r"\d{20}|-?\.?[0-9a-f]{32}|-\d{10}(?=[.-])|-\d+(?=\.checkpoint\.part)")
-STARTS: Final = tuple(
-    REPOSITORY / path
-    for path in (
-        "proofs/broker_histories.py",
-        "fixtures/make/lines.py",
-        "conformance/seglog_conformance/crash/history.py",
-        "conformance/seglog_conformance/crash/states.py",
-    )
-)
-SHOWN: Final = 3
-NO_START, UNREADABLE = "does not start", "cannot be read"
+STARTS: Final = {
+    "proofs/broker_histories.py": ("Recorded", "started_on", "SETTINGS", "SECONDS", "PAUSE_MS"),
+    "fixtures/make/lines.py": ("Cluster", "SETTINGS", "KRAFT", "ZOOKEEPER", "JAVA"),
+    "conformance/seglog_conformance/crash/history.py": (),
+    "conformance/seglog_conformance/crash/states.py": ("_state", "content", "_tree", "write", "_walk"),
+}
+"""What makes states and starts brokers on them, by the path of the module; nothing for all of it."""
+DISK, SHRUNK = "disk", "shrunk"
+"""How the keys of a journal begin that are no cuts."""
 LEADS: Final = {"truncate topic .index", "truncate topic .timeindex", "mapped topic .timeindex", "write topic .log"}
 """Losses after a clean end that Kafka's storage classes did not survive."""
 EXPOSING: Final = re.compile("loses|never written|aborted|hole|twice|another offset|begins too late|group")
@@ -100,11 +98,59 @@ def prove(options: argparse.Namespace) -> Outcome:
             histories[history.name] = history
     listed = journal.listed(lambda: drawn(histories.values(), options.seed))[: options.count]
     if not missing_disks():
-        for key in (f"disk {release} {name}" for release in options.releases for name in options.disks):
+        for key in (f"{DISK} {release} {name}" for release in options.releases for name in options.disks):
             if key not in journal.disks:
                 journal.add(key, on_disk(*key.split()[1:], options.journal))
     examine(listed, histories, journal, end)
+    shrink(listed, histories, journal, end)
+    for name, failure in failures_of(histories, journal).items():
+        target = options.journal / "found" / name.replace(" ", "-")
+        shutil.rmtree(target, ignore_errors=True)
+        write_failure(failure, target)
     return Outcome(facts_of(listed, journal, histories), [], {"kafka": ", ".join(options.releases)})
+
+
+def broker_result(
+    release: str, seed: int, options: Options, directory: Path, on_states: Callable[[int], None]
+) -> Result:
+    """Judge a broker on states of one history: the proof behind `seglog conform crash --broker`.
+
+    Args:
+        release: of Kafka.
+        seed: number of the history.
+        options: profile, size of a piece, and number of states.
+        directory: where the history and the answers stay.
+        on_states: called with the number of states so far.
+
+    Raises:
+        WorkloadError: there is no such release, Java or Maven is missing, or the broker cannot be started at all.
+        RecordingError: nothing can be recorded on this machine.
+    """
+    if release not in RELEASES:
+        msg = f"no broker of Kafka {release}: there are {', '.join(RELEASES)}"
+        raise WorkloadError(msg)
+    if absent := [program for program in TOOL_CHAIN if child_processes.find_program(program) is None]:
+        msg = f"a broker needs Java 17 and Maven; missing: {', '.join(absent)}"
+        raise WorkloadError(msg)
+    try:
+        history = Recorded(release, seed, directory)
+        history.piece = options.piece
+        if not history.truth_path.exists():
+            record(history)
+    except (OracleError, RuntimeError, subprocess.SubprocessError) as error:
+        msg = f"Kafka {release}: {str(error).splitlines()[0]}"
+        raise WorkloadError(msg) from error
+    histories, journal = {history.name: history}, Journal(history.kept)
+    listed = journal.listed(lambda: drawn([history], seed))
+    rows = [row for row in listed if options.profile in row["profiles"]][: options.states]
+    for count, row in enumerate(rows):
+        on_states(count)
+        examine([row], histories, journal, float("inf"))
+    shrink(rows, histories, journal, float("inf"))
+    failures = [*failures_of(histories, journal).values()]
+    answers = [answer for row in rows if (answer := journal.answers.get(key_of(row)))]
+    counts = {"histories": 1, "states": len(answers), "failures": sum(len(each["findings"]) for each in answers)}
+    return Result(Counter(counts), failures)
 
 
 def examine(rows: list[dict[str, Any]], histories: dict[str, Recorded], journal: Journal, end: float) -> None:
@@ -128,6 +174,48 @@ def _urgency(answer: dict[str, Any] | None) -> int:
     return 1 if answer is None else 2 if not answer.get("findings") or answer.get("code") == CODE else 0
 
 
+def shrink(rows: list[dict[str, Any]], histories: dict[str, Recorded], journal: Journal, end: float) -> None:
+    """Shrink a state of each kind of finding, lost orders and release, as long as there is time.
+
+    Each set of lost orders comes first with the newest release, and only then with other kinds and releases.
+    """
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: (-len(row["profiles"]), len(row["changes"]), row["cut"])):
+        history = histories[row["history"]]
+        for kind in journal.answers.get(key_of(row), {}).get("findings", ()):
+            orders = " ".join(sorted(orders_of(history.history, row)))
+            found.setdefault(f"{SHRUNK} {history.release} {kind}: {orders}", (kind, row))
+    turns: Counter[str] = Counter()
+    keyed = []
+    for key in sorted(found, key=lambda key: (" verify " not in key, key), reverse=True):
+        turns[orders := key.partition(": ")[2]] += 1
+        keyed.append((turns[orders], key))
+    with Examiner(histories) as started:
+        for _, key in sorted(keyed, key=lambda pair: pair[0]):
+            kind, row = found[key]
+            if time.monotonic() > end:
+                return
+            if journal.shrunk.get(key, {}).get("code") != CODE:
+                journal.add(key, {"code": CODE, "kind": kind, "row": started.shrunk(row, kind, journal)})
+
+
+def failures_of(histories: dict[str, Recorded], journal: Journal) -> dict[str, Failure]:
+    """Return the findings that are shrunk, by release, kind and order: of each, the state with the fewest losses."""
+    failures = {}
+    for found in sorted(journal.shrunk.values(), key=lambda found: -len(found["row"]["changes"])):
+        row, kind, history = found["row"], found["kind"], histories.get(found["row"]["history"])
+        answer = journal.answers[key_of(row)]
+        if history is None or kind not in answer["findings"]:
+            continue
+        disk = history.disk("posix")
+        state = disk.state(disk.cut(row["cut"]), frozenset(row["changes"]))
+        origin, said = (history.number, row["profiles"][-1]), (kind, answer["findings"][kind])
+        control = journal.controls[_cut_of(row)]["first"]
+        name = f"{history.release} {kind} {' '.join(sorted(orders_of(history.history, row)))}"
+        failures[name] = failure_of(disk, state, origin, said, answer["first"], control)
+    return failures
+
+
 class Journal:
     """The list of states, and what brokers did on them, in a directory."""
 
@@ -136,6 +224,7 @@ class Journal:
         self.answers: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.controls: dict[str, dict[str, Any]] = {}
         self.disks: dict[str, dict[str, Any]] = {}
+        self.shrunk: dict[str, dict[str, Any]] = {}
         for key, answer in self._found.lines():
             self._take(key, answer)
 
@@ -154,7 +243,7 @@ class Journal:
         if isinstance(key, dict):
             self.answers[key_of(key)] = answer
         else:
-            (self.disks if key.startswith("disk ") else self.controls)[key] = answer
+            {DISK: self.disks, SHRUNK: self.shrunk}.get(key.partition(" ")[0], self.controls)[key] = answer
 
 
 # States
@@ -198,18 +287,80 @@ def _states_of(history: Recorded, dice: random.Random) -> list[dict[str, Any]]:
             if state.digest == control or (step, profile, kind) in seen or state.digest in seen:
                 continue
             seen |= {(step, profile, kind), state.digest}
-            rows.append(
-                {
-                    "history": history.name,
-                    "cut": number,
-                    "step": step,
-                    "kind": kind,
-                    "profiles": legal(cut, state.changes),
-                    "changes": sorted(state.changes),
-                    "lost": [operations.text(each) for each in sorted(state.changes)],
-                }
-            )
+            rows.append(row_of(history, state, step) | {"kind": kind})
     return rows
+
+
+class Order(NamedTuple):
+    """What has to be on the disk before something else.
+
+    Attributes:
+        losses: the kinds of operations whose loss breaks it.
+        first: what comes first.
+        then: what comes then.
+        rule: of the specification, if it has one.
+    """
+
+    losses: re.Pattern[str]
+    first: str
+    then: str
+    rule: str = ""
+
+
+ORDERS: Final = {
+    "index": Order(
+        re.compile(r"topic\S* \.(time)?index$"),
+        "the indexes of a segment that has ended, with their length",
+        "the next segment, and the clean-shutdown file",
+        "SEG-FLS-009",
+    ),
+    "bootstrap": Order(
+        re.compile(r"root bootstrap\.checkpoint"), "the content of `bootstrap.checkpoint`", "the end of the format"
+    ),
+    "root": Order(
+        re.compile(r"log directory$|^\w+ root "),
+        "the name of a log directory, and those in it",
+        "the end of the format",
+    ),
+    "metadata": Order(
+        re.compile(r"^(mkdir|create|rename) metadata"), "the names of the metadata log", "what a broker acknowledges"
+    ),
+    "partition": Order(
+        re.compile(r"^mkdir (topic|internal)"), "the name of a partition directory", "what a flush acknowledges in it"
+    ),
+    "segment": Order(
+        re.compile(r"^(create|rename) (topic|internal)"),
+        "the names of the files of a segment",
+        "what a flush acknowledges in it",
+        "SEG-FLS-012",
+    ),
+    "marker": Order(
+        re.compile(r"^(write|length) (topic|internal)\S* \.log$"),
+        "the end marker of a transaction",
+        "the record that the transaction is complete",
+    ),
+}
+"""Orders of syncs, the one that counts first; the loss of what comes first alone made findings."""
+
+
+def orders_of(history: History, row: dict[str, Any]) -> set[str]:
+    """Return the orders that the losses of a state break."""
+    kinds = [kind_of(history, number) for number in row["changes"]]
+    return {next((name for name, order in ORDERS.items() if order.losses.search(kind)), "other") for kind in kinds}
+
+
+def row_of(history: Recorded, state: State, step: str) -> dict[str, Any]:
+    """Return how a state is listed."""
+    changes = sorted(state.changes)
+    return {
+        "history": history.name,
+        "cut": state.cut.number,
+        "step": step,
+        "kind": kind_of(history.history, changes[-1]) if changes else "nothing",
+        "profiles": legal(state.cut, state.changes),
+        "changes": changes,
+        "lost": [history.history.text(each) for each in changes],
+    }
 
 
 def legal(cut: Cut, changes: Changes) -> list[str]:
@@ -280,10 +431,17 @@ def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
 def code_digest() -> str:
     """Return a digest of the code that makes states and starts brokers on them, without its comments."""
     total = hashlib.sha256()
-    for path in (*STARTS, *sorted((CLUSTERS.path / "src").rglob("*.java"))):
-        text = path.read_text("utf-8")
-        total.update((ast.dump(ast.parse(text)) if path.suffix == ".py" else text).encode())
+    for path, names in STARTS.items():
+        tree = ast.parse((REPOSITORY / path).read_text("utf-8"))
+        defined = [node for node in ast.walk(tree) if _defined(node) in names] if names else [tree]
+        total.update("".join(map(ast.dump, defined)).encode())
+    for source in sorted((CLUSTERS.path / "src").rglob("*.java")):
+        total.update(source.read_bytes())
     return total.hexdigest()[:16]
+
+
+def _defined(node: ast.AST) -> str:
+    return str(getattr(node, "name", getattr(getattr(node, "target", None), "id", "")))
 
 
 CODE: Final = code_digest()
@@ -342,6 +500,37 @@ class Examiner:
             wrong = {kind: text for kind, text in wrong.items() if kind in again}
         return found | {"findings": wrong}
 
+    def shrunk(self, row: dict[str, Any], kind: str, journal: Journal) -> dict[str, Any]:
+        """Return the state with the shortest history and the fewest losses that still shows a kind of finding.
+
+        It stays legal under the profile that promises most among those of the state.
+        """
+        history = self._histories[row["history"]]
+        cut = Cut(history.history, row["cut"])
+        disk = history.disk(legal(cut, frozenset(row["changes"]))[-1])
+        found = row
+
+        def still_shows(state: State) -> bool:
+            nonlocal found
+            other = row_of(history, state, row["step"])
+            if key_of(other) not in journal.answers:
+                journal.add(other, self.answer(other, journal))
+            if is_shown := kind in journal.answers[key_of(other)]["findings"]:
+                found = other
+            return is_shown
+
+        def still_shows_at(number: int) -> bool:
+            before = frozenset(each for each in state.changes if each < number)
+            return still_shows(disk.state(disk.cut(number), before))
+
+        state = disk.shrunk(disk.state(cut, frozenset(row["changes"])), still_shows)
+        numbers = [at + 1 for at, event in history.history.markers if event["is"] == ANSWERED]
+        shorter = [each for each in numbers if min(state.changes) < each < row["cut"]]
+        bisect_left(shorter, True, key=still_shows_at)  # noqa: FBT003
+        if found["cut"] < row["cut"]:
+            disk.shrunk(disk.state(disk.cut(found["cut"]), frozenset(found["changes"])), still_shows)
+        return found
+
     def _looked(self, history: Recorded, disk: Disk, state: State) -> dict[str, Any]:
         if history.clients not in self._oracles:
             self._oracles[history.clients] = Oracle(history.clients, project=CLUSTERS)
@@ -367,157 +556,6 @@ def findings(logs: Path) -> dict[str, str]:
     return found
 
 
-class Promised(NamedTuple):
-    """What had been acknowledged before a cut.
-
-    Attributes:
-        flushed: topic and token of what was acknowledged as being on the disk.
-        group: the position of the group, if it is on the disk; -1 for none.
-        begins: the highest first offset of each topic.
-        created: whether the topics have to be there.
-    """
-
-    flushed: set[tuple[str, str]]
-    group: int
-    begins: dict[str, int]
-    created: bool
-
-
-def promised(history: Recorded, number: int) -> Promised:
-    """Return what had been acknowledged before a cut.
-
-    A stop flushes no topic that could not be read before it: its log directory had failed.
-    """
-    tokens: set[tuple[str, str]] = set()
-    flushed: set[tuple[str, str]] = set()
-    group = kept = -1
-    created = is_kept = False
-    failed: set[str] = set()
-    looks = history.truth
-    begins = looks[-1]
-    for at, event in history.history.markers:
-        if event["do"] == "look" and at >= number:
-            begins = looks[event["look"]]
-            break
-        if at >= number or event["is"] != ANSWERED:
-            continue
-        if event["do"] == "look":
-            failed = {topic for topic in TOPICS if "error" in looks[event["look"]][topic]["read_uncommitted"]}
-        if "token" in event:
-            tokens.add((event["topic"], event["token"]))
-        if event["do"] == "commit":
-            group = event["offset"]
-        created |= event["do"] == "create"
-        if history.flushes or event["do"] == STOP:
-            flushed |= {each for each in tokens if history.flushes or each[0] not in failed}
-            kept, is_kept = group, created
-    first = {
-        topic: begins[topic]["read_uncommitted"].get("begin", looks[-1][topic]["read_uncommitted"]["begin"])
-        for topic in TOPICS
-    }
-    return Promised(flushed, kept, first, is_kept)
-
-
-def complaints(history: Recorded, seen: dict[str, Any], number: int) -> dict[str, str]:
-    """Return what is wrong with a start, by kind."""
-    if not seen["starts"]:
-        return {NO_START: seen["error"][-300:]}
-    found: dict[str, str] = {}
-    promise = promised(history, number)
-    if "error" in seen:
-        found["does not stop"] = seen["error"][-300:]
-    for topic in TOPICS:
-        for kind, text in _of_topic(history, topic, seen.get("topics", {}).get(topic, {}), promise):
-            found.setdefault(kind, f"{topic}: {text}")
-    at = seen.get("groups", {}).get(GROUP, {}).get("plain-0", -1)
-    if at < promise.group:
-        found["group's position is lost"] = f"{at}, and {promise.group} was acknowledged as flushed"
-    return found | {f"verify {requirement}": text for requirement, text in seen["verify"].items()}
-
-
-def _of_topic(history: Recorded, topic: str, seen: dict[str, Any], promise: Promised) -> Iterator[tuple[str, str]]:
-    plain, committed = seen.get("read_uncommitted", {}), seen.get("read_committed", {})
-    for each in (plain, committed):
-        if "error" in each and promise.created:
-            yield UNREADABLE, each["error"]
-    truth = {row[0]: row[2] for look in history.truth for row in look[topic]["read_uncommitted"]["records"]}
-    rows = plain.get("records", [])
-    there = {row[0]: row[2] for row in rows}
-    offsets_of = defaultdict(set)
-    for offset, value in truth.items():
-        offsets_of[value].add(offset)
-    tokens = {event.get("token") for _, event in history.history.markers}
-    for offset, _, value in rows:
-        if topic == COMPACT and value not in offsets_of and value.split()[0] in tokens:
-            continue  # compaction had removed it before any look
-        if value not in offsets_of:
-            yield "never written", f"{value!r} at offset {offset}"
-        elif offset not in offsets_of[value]:
-            yield "at another offset", f"{value!r} at offset {offset}, written at {sorted(offsets_of[value])[:SHOWN]}"
-    if len(there) < len(rows) or [row[0] for row in rows] != sorted(there):
-        yield "twice or out of order", f"{len(rows)} records at {len(there)} offsets"
-    if "end" not in plain:
-        return
-    yield from _of_lost(topic, plain, truth, there, promise)
-    yield from _of_committed(history, topic, plain, committed)
-    yield from _of_lookups(topic, seen, rows, plain)
-
-
-def _of_lost(
-    topic: str, plain: dict[str, Any], truth: dict[int, str], there: dict[int, str], promise: Promised
-) -> Iterator[tuple[str, str]]:
-    begin, last = plain["begin"], max(there, default=-1)
-    if begin > promise.begins[topic]:
-        yield "begins too late", f"{begin}, and {promise.begins[topic]} at most is right"
-    newest = {_record_key(value): offset for offset, value in sorted(there.items())}
-    for offset, value in sorted(truth.items()):
-        is_replaced = topic == COMPACT and newest.get(_record_key(value), -1) > offset
-        if offset in there or offset < promise.begins[topic] or is_replaced:
-            continue
-        if (topic, value.split()[0]) in promise.flushed:
-            yield "loses what was flushed", f"{value!r} at offset {offset}; the log has {begin} to {plain['end']}"
-        elif offset < last and offset >= begin:
-            yield "hole", f"{value!r} at offset {offset}; the log has {begin} to {plain['end']}"
-
-
-def _record_key(value: str) -> int:
-    return int(number) % KEYS if (number := value.rsplit(maxsplit=1)[-1]).isdigit() else -1
-
-
-def _of_committed(
-    history: Recorded, topic: str, plain: dict[str, Any], committed: dict[str, Any]
-) -> Iterator[tuple[str, str]]:
-    if "end" not in committed:
-        return
-    rows = committed["records"]
-    ended = {row[0] for look in history.truth for row in look[topic]["read_committed"]["records"]}
-    if more := [row for row in rows if row[0] not in ended and topic != COMPACT]:
-        yield "delivers what was aborted", f"{more[:SHOWN]}"
-    uncommitted = [row for row in plain["records"] if row[0] in ended and row[0] < committed["end"]]
-    if less := [row for row in uncommitted if row not in rows]:
-        yield "read_committed leaves out", f"{less[:SHOWN]}"
-    if topic != OPENED and committed["end"] < plain["end"]:
-        yield "read_committed stops", f"at {committed['end']} of {plain['end']}"
-
-
-def _of_lookups(
-    topic: str, seen: dict[str, Any], rows: list[list[Any]], plain: dict[str, Any]
-) -> Iterator[tuple[str, str]]:
-    there = {row[0] for row in rows}
-    for time_ms, offset in seen.get("times", []):
-        wanted = next(row[0] for row in rows if row[1] >= time_ms)
-        if offset != wanted and not (0 <= offset < wanted and offset not in there):
-            yield "time lookup", f"{offset}, and {wanted} is right"
-    if "refused" in seen:
-        yield "refuses appends", seen["refused"]
-    elif "next" in seen and not (
-        seen["next"] == plain["end"] or (seen["next"] > plain["end"] and topic in {"transactional", OPENED})
-    ):
-        yield "next offset", f"{seen['next']}, and the log ended at {plain['end']}"
-    if topic != RETAINED and seen.get("later", -1) > plain["begin"]:
-        yield "begins too late", f"a while after the start, {seen['later']} instead of {plain['begin']}"
-
-
 # Report
 
 
@@ -532,20 +570,17 @@ def facts_of(listed: list[dict[str, Any]], journal: Journal, histories: dict[str
         if (answer := journal.answers.get(key_of(row)))
     ]
     by_release: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    kinds: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row, answer in examined:
-        release = histories[row["history"]].release
-        by_release[release].update(
-            {"states": 1, "with findings": bool(answer["findings"]), "of other code": answer.get("code") != CODE}
-        )
-        for kind in answer["findings"]:
-            kinds[release, kind].append(row)
+        counts = {"states": 1, "with findings": bool(answer["findings"]), "of other code": answer.get("code") != CODE}
+        by_release[histories[row["history"]].release].update(counts)
     formats = {_cut_of(row) for row in listed if row["step"] == "format"}  # half of one is no start
     for key in journal.controls:
         by_release[key.partition("-")[0]]["controls"] += 1
+    found = list(_findings(examined, journal, histories))
     return {
         "listed": len(listed),
         "listDigest": hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16],
+        "code": CODE,
         "states": len(examined),
         "kinds": len(
             {(histories[row["history"]].release, row["step"], *row["profiles"], row["kind"]) for row, _ in examined}
@@ -558,18 +593,50 @@ def facts_of(listed: list[dict[str, Any]], journal: Journal, histories: dict[str
         ],
         "disks": {key.removeprefix("disk "): found for key, found in sorted(journal.disks.items(), reverse=True)},
         "operations": {name: len(history.history) for name, history in histories.items()},
-        "findings": [
-            {
-                "release": release,
-                "kind": kind,
-                "states": len(rows),
-                "profiles": dict(Counter(name for row in rows for name in row["profiles"])),
-                **(
-                    {"disclosure": "withheld"}
-                    if EXPOSING.search(kind)
-                    else {"lost": sorted({row["kind"] for row in rows})}
-                ),
-            }
-            for (release, kind), rows in sorted(kinds.items())
-        ],
+        "orders": {
+            name: {"first": order.first, "then": order.then, "rule": order.rule}
+            for name, order in ORDERS.items()
+            if any(name in one["orders"] for one in found)
+        },
+        "findings": found,
     }
+
+
+def _findings(
+    examined: list[tuple[dict[str, Any], dict[str, Any]]], journal: Journal, histories: dict[str, Recorded]
+) -> Iterator[dict[str, Any]]:
+    """Yield the kinds of findings of each release, and the orders whose breach alone shows each, if that is known.
+
+    What is shrunk has the fewest losses. An order that loses or exposes data in one kind of finding has its operations
+    left out of all of them.
+    """
+    groups: defaultdict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
+    least: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row, answer in examined:
+        history = histories[row["history"]]
+        for kind in answer["findings"]:
+            orders = " ".join(sorted(orders_of(history.history, row)))
+            smaller = journal.shrunk.get(f"{SHRUNK} {history.release} {kind}: {orders}", {"row": row})["row"]
+            group = history.release, kind, " ".join(sorted(orders_of(history.history, smaller)))
+            groups[group].append(row)
+            if group not in least or len(smaller["changes"]) < len(least[group]["changes"]):
+                least[group] = smaller
+    exposing = {orders for _, kind, orders in groups if EXPOSING.search(kind)}
+    for (release, kind, orders), rows in sorted(groups.items(), reverse=True):
+        row = least[release, kind, orders]
+        cut = Cut(histories[row["history"]].history, row["cut"])
+        is_exposing = exposing & {orders, *orders.split()}
+        yield {
+            "release": release,
+            "kind": kind,
+            "orders": orders.split(),
+            "states": len(rows),
+            "profiles": dict(Counter(name for each in rows for name in each["profiles"])),
+            "least": {
+                "operations": row["cut"],
+                "lost": len(row["changes"]),
+                "profiles": legal(cut, frozenset(row["changes"])),
+                "seed": histories[row["history"]].number,
+            },
+            **({"disclosure": "withheld"} if is_exposing else {"lost": row["lost"]}),
+        }

@@ -14,7 +14,8 @@ from seglog_conformance.crash.workload import ANSWERED
 
 from proofs import crash_brokers
 from proofs.broker_histories import COMPACT, GROUP, OPENED, RETAINED, STOP, TOPICS, Recorded, record
-from proofs.crash_brokers import CODE, Journal, complaints, drawn, examine, facts_of, kind_of
+from proofs.broker_promises import complaints
+from proofs.crash_brokers import CODE, ORDERS, Journal, drawn, examine, facts_of, kind_of
 from proofs.kafka.oracle import TOOL_CHAIN
 
 if TYPE_CHECKING:
@@ -154,9 +155,66 @@ def test_states_without_an_answer_come_after_findings_of_other_code_and_before_i
     monkeypatch.setattr(crash_brokers.Examiner, "answer", answer)
     examine(rows, {"4.4.0-1": history}, journal, float("inf"))
     assert asked == [[3], [2], [1]]
-    assert facts_of([row | {"step": STOP, "kind": "x"} for row in rows], Journal(tmp_path), {"4.4.0-1": history})[
-        "byRelease"
-    ] == {"4.4.0": {"states": 4, "with findings": 1, "of other code": 0}}
+    assert {each["code"] for each in Journal(tmp_path).answers.values()} == {CODE}
+
+
+@each_of(
+    ("kind", "order"),
+    [
+        ("truncate topic .timeindex", "index"),
+        ("mapped topic .index", "index"),
+        ("write root bootstrap.checkpoint.tmp", "bootstrap"),
+        ("mkdir log directory", "root"),
+        ("rename root meta.properties", "root"),
+        ("mkdir metadata directory", "metadata"),
+        ("mkdir topic directory", "partition"),
+        ("create topic-future .log", "segment"),
+        ("rename internal directory", "segment"),
+        ("write topic .log", "marker"),
+        ("write metadata .log", None),
+    ],
+)
+def test_a_loss_breaks_one_order(kind: str, order: str | None) -> None:
+    assert next((name for name, each in ORDERS.items() if each.losses.search(kind)), None) == order
+
+
+class Growing(Known):
+    """A history of ten new partition directories, each with a look after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name, self.number = "4.4.0-1", 1
+        lines = []
+        for number in range(10):
+            path = f"/a/plain-{number}"
+            made = {"op": "mkdir", "path": path, "node": number + 2, "changes": [[0, path, number + 2]]}
+            lines += [made, {"op": "marker", "event": {"do": "look", "is": ANSWERED, "look": 0}}]
+        self.history = read_history(json.dumps({"time": 1, **line}) for line in lines)
+
+
+def test_a_finding_is_shrunk_to_its_loss_and_the_shortest_history_and_is_a_failure_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history, journal = Growing(), Journal(tmp_path)
+    histories: dict[str, Recorded] = {history.name: history}
+    disk = history.disk("posix")
+    some = frozenset({0, 6, 10, 16})  # not in their order: posix alone
+    whole = crash_brokers.row_of(history, disk.state(disk.cut(20), some), STOP)
+
+    def answer(_self: object, row: dict[str, Any], _journal: Journal) -> dict[str, Any]:
+        is_wrong = 6 in row["changes"] and row["cut"] >= 12
+        journal.add(f"4.4.0-1 {row['cut']}", {"code": CODE, "first": SEEN})
+        return {"code": CODE, "first": SEEN, "findings": {"hole": "a hole"} if is_wrong else {}}
+
+    monkeypatch.setattr(crash_brokers.Examiner, "answer", answer)
+    examine([whole], histories, journal, float("inf"))
+    crash_brokers.shrink([whole], histories, journal, float("inf"))
+    assert (
+        [(failure.cut, failure.lost) for failure in crash_brokers.failures_of(histories, Journal(tmp_path)).values()]
+    ) == [(12, ("6 mkdir /a/plain-3",))]
+    finding, *_ = facts_of([whole], journal, histories)["findings"]
+    assert finding["least"] == {"operations": 12, "lost": 1, "profiles": ["posix"], "seed": 1}
+    assert (finding["orders"], finding["disclosure"]) == (["partition"], "withheld")
 
 
 def test_what_a_start_showed_is_judged_by_the_rules_of_now() -> None:

@@ -128,6 +128,24 @@ def test_a_machine_that_cannot_record_is_told_what_it_lacks(
     assert "fuse is missing" in capsys.readouterr().err
 
 
+@each_of(
+    ("arguments", "said"),
+    [
+        (["--broker", "9.9"], "no broker of Kafka 9.9: there are 4.4.0,"),
+        (["--broker", "4.4.0", "--testee", "reference"], "--broker takes no --testee"),
+        (["--broker", "4.4.0"], "missing: java, mvn"),
+    ],
+)
+def test_a_broker_that_cannot_be_judged_is_an_error_of_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert run(["conform", "crash", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
 def test_one_implementation_has_to_be_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["conform", "crash"]) == 2
     assert "--testee or by --adapter" in capsys.readouterr().err

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seglog_conformance.cases import Case
-    from seglog_conformance.crash.run import Failure
+    from seglog_conformance.crash.run import Failure, Options, Result
     from seglog_conformance.judging import Examiner
     from seglog_conformance.known import KnownFailures
     from seglog_conformance.registry import Adapter, Builder, Listed
@@ -307,8 +307,15 @@ def _write_found(found: list[Found], output: Path | None) -> int:
 # -- ``seglog conform crash``: does a log survive a power cut? ---------------------------------------------------------
 
 
+STATES: Final = 1000
+BROKER_STATES: Final = 20
+
+
 @click.command(epilog=epilog_of("conform crash"))
 @testee_options
+@click.option(
+    "--broker", metavar="VERSION", help="Start a whole stock broker of Kafka instead, by a checkout of seglog."
+)
 @click.option(
     "--profile",
     type=click.Choice(["posix", "xfs", "ext4-ordered"]),
@@ -324,7 +331,12 @@ def _write_found(found: list[Found], output: Path | None) -> int:
     help="Bytes that a disk writes as a whole.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the first history.")
-@click.option("--states", type=click.IntRange(min=1), default=1000, show_default=True, help="States to judge, about.")
+@click.option(
+    "--states",
+    type=click.IntRange(min=1),
+    show_default=f"{STATES}, of a broker {BROKER_STATES}",
+    help="States to judge, about.",
+)
 @click.option("-o", "--output", type=PATH, help="Write a directory for each kind of failure into this one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
@@ -335,19 +347,23 @@ def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
     flushed, and to deliver nothing else. What it also does when only its process ends is not counted. Each kind of
     failure is shrunk to the operations that have to be lost. The exit status is 1 when there are failures.
 
-    This needs Linux with /dev/fuse, the package fuse3, and pip install 'seglog-format[crash]'.
+    A broker lives three lives with two log directories, and is then started on states that differ in kind, about two
+    a minute. What it did stays where adapters are built: with the same seed, more states go on from there.
+
+    This needs Linux with /dev/fuse, the package fuse3, and pip install 'seglog-format[crash]'; a broker needs Java 17,
+    Maven and a checkout of seglog-format.
     """
     from seglog_conformance.crash.recording import RecordingError
-    from seglog_conformance.crash.run import Options, process_of, run, write_failure
+    from seglog_conformance.crash.run import Options, write_failure
     from seglog_conformance.crash.workload import WorkloadError
     from seglog_conformance.testee import StartError
 
-    wanted = one_wanted(options, "power cuts are judged for")
-    how = Options(profile=options["profile"], piece=int(options["piece"]), states=options["states"])
+    states = options["states"] or (BROKER_STATES if options["broker"] else STATES)
+    how = Options(profile=options["profile"], piece=int(options["piece"]), states=states)
     try:
-        with progress("Judging", options["states"]) as advance:
-            make = partial(process_of, wanted, builder_of(options))
-            result = run(make, options["seed"], how, states=options["states"], on_states=advance)
+        with progress("Judging", states) as advance:
+            examine = _examined_broker if options["broker"] else _examined_adapter
+            name, result = examine(options, how, advance)
     except (RecordingError, StartError, WorkloadError) as error:
         raise UsageError(str(error)) from error
     for number, failure in enumerate(result.failures, 1):
@@ -360,10 +376,33 @@ def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
             write_text(printable(_text(failure)))
         counts = result.counts
         write_text(
-            f"{wanted.name}: {counts['states']} states of {counts['histories']} histories under {how.profile}, "
+            f"{name}: {counts['states']} states of {counts['histories']} histories under {how.profile}, "
             f"{counts['failures']} failures of {len(result.failures)} kinds"
         )
     return FINDINGS if result.failures else 0
+
+
+def _examined_adapter(options: dict[str, Any], how: Options, advance: Callable[[int], None]) -> tuple[str, Result]:
+    from seglog_conformance.crash.run import process_of, run
+
+    wanted = one_wanted(options, "power cuts are judged for")
+    make = partial(process_of, wanted, builder_of(options))
+    return wanted.name, run(make, options["seed"], how, states=how.states, on_states=advance)
+
+
+def _examined_broker(options: dict[str, Any], how: Options, advance: Callable[[int], None]) -> tuple[str, Result]:
+    if options["testees"] or options["directories"]:
+        msg = "--broker takes no --testee and no --adapter"
+        raise UsageError(msg)
+    try:
+        from proofs.crash_brokers import broker_result
+    except ModuleNotFoundError as error:
+        msg = (
+            f"--broker needs a checkout of seglog-format, installed by `pip install -e '.[dev]'`: no {error.name} here"
+        )
+        raise UsageError(msg) from error
+    name, directory = f"Kafka {options['broker']}", builder_of(options).builds / "brokers"
+    return name, broker_result(options["broker"], options["seed"], how, directory, advance)
 
 
 def _line(failure: Failure) -> dict[str, object]:

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from seglog_conformance.crash.history import PAGE, Marker, Naming, Sync
 from seglog_conformance.crash.profiles import PROFILES
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 POSIX: Final = next(iter(PROFILES))
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it
+Looked: TypeAlias = "Seen | dict[str, Any]"
+"""What an adapter did on a state, or a whole broker."""
 SYNC_SECONDS: Final = 0.004
 """How long a sync takes: others append meanwhile."""
 
@@ -81,8 +83,8 @@ class Failure:
     lost: tuple[str, ...]
     early: tuple[str, ...]
     operations: tuple[str, ...]
-    seen: Seen
-    control: Seen
+    seen: Looked
+    control: Looked
     files: dict[str, bytes | None]
 
 
@@ -228,21 +230,36 @@ class _Examination:
         return self._seen[state.digest]
 
     def _failure(self, kind: str, state: State, promise: Promise, control: State) -> Failure:
-        number, text, tree = state.cut.number, self._history.text, state.tree
         seen = self._look(state)
-        return Failure(
-            seed=self._seed,
-            profile=self._options.profile,
-            kind=kind,
-            text=complaints(seen, promise)[kind],
-            cut=number,
-            lost=tuple(text(each) for each in sorted(state.changes) if each < number),
-            early=tuple(text(each) for each in sorted(state.changes) if each >= number),
-            operations=tuple(map(text, range(number))),
-            seen=seen,
-            control=self._look(control),
-            files={path: None if done is None else self._disk.content(done)[0] for path, done in tree.items()},
-        )
+        said = (kind, complaints(seen, promise)[kind])
+        return failure_of(self._disk, state, (self._seed, self._options.profile), said, seen, self._look(control))
+
+
+def failure_of(
+    disk: Disk, state: State, origin: tuple[int, str], said: tuple[str, str], seen: Looked, control: Looked
+) -> Failure:
+    """Return what is wrong on a state.
+
+    Args:
+        disk: makes the state.
+        state: the state.
+        origin: seed of the history, and the profile.
+        said: kind and text of what is wrong.
+        seen: what the implementation did.
+        control: what it did without the loss.
+    """
+    number, text = state.cut.number, state.cut.history.text
+    return Failure(
+        *origin,
+        *said,
+        cut=number,
+        lost=tuple(text(each) for each in sorted(state.changes) if each < number),
+        early=tuple(text(each) for each in sorted(state.changes) if each >= number),
+        operations=tuple(map(text, range(number))),
+        seen=seen,
+        control=control,
+        files={path: None if done is None else disk.content(done)[0] for path, done in state.tree.items()},
+    )
 
 
 def run(

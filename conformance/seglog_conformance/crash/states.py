@@ -92,15 +92,21 @@ class Disk:
                 return
 
     def shrunk(self, state: State, still_fails: Callable[[State], bool]) -> State:
-        """Return a state of the same cut that still fails, of which no single change can be left out."""
-        is_smaller = True
-        while is_smaller:
-            is_smaller = False
-            for number in sorted(state.changes):
-                other = self.state(state.cut, state.changes - {number})
-                if len(other.changes) < len(state.changes) and still_fails(other):
-                    state, is_smaller = other, True
-                    break
+        """Return a state of the same cut that still fails, of which no single change can be left out.
+
+        Halves are left out first, then smaller parts.
+        """
+        size = len(state.changes)
+        while size := (size + 1) // 2 if size > 1 else 0:
+            is_smaller = True
+            while is_smaller:
+                is_smaller = False
+                numbers = sorted(state.changes)
+                for part in (numbers[at : at + size] for at in range(0, len(numbers), size)):
+                    other = self.state(state.cut, state.changes.difference(part))
+                    if len(other.changes) < len(state.changes) and still_fails(other):
+                        state, is_smaller = other, True
+                        break
         return state
 
     def content(self, operations: tuple[int, ...]) -> tuple[bytes, str]:

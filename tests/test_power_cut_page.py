@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tools.docs import power_cut_page
+from tools.docs import power_cut_page, power_cut_reports
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,12 +41,30 @@ STATES: dict[str, Any] = {
 FILE_SYSTEM = {"programs": 9, "lost": 7, "whole": 2, "replaced": {"rename": {"zeros": 4}, "truncation": {"new": 3}}}
 DISKS: dict[str, Any] = {"made": MADE, "kernel": "6.18", "ext4": {**FILE_SYSTEM, "illegal": 1}, "xfs": FILE_SYSTEM}
 
+LEAST = {"states": 2, "least": {"operations": 17, "lost": 1, "profiles": ["posix", "xfs"], "seed": 4}}
 BROKERS: dict[str, Any] = {
     "made": MADE,
-    "byRelease": {"4.4.0": {"states": 7, "with findings": 2, "controls": 1}},
+    "states": 7,
+    "listed": 9,
+    "byRelease": {"4.4.0": {"states": 7, "with findings": 2, "controls": 1, "of other code": 3}},
+    "orders": {
+        "index": {"first": "an index", "then": "the next", "rule": "SEG-FLS-009"},
+        "root": {"first": "a name", "then": "the end", "rule": ""},
+        "marker": {"first": "a marker", "then": "a record", "rule": ""},
+    },
     "findings": [
-        {"release": "4.4.0", "kind": "time lookup", "states": 2, "profiles": {"posix": 2}, "lost": ["mapped a"]},
-        {"release": "4.4.0", "kind": "hole", "states": 1, "profiles": {"xfs": 1}, "disclosure": "withheld"},
+        {
+            "release": "4.4.0",
+            "kind": "time lookup",
+            "orders": ["root"],
+            "profiles": {"posix": 2},
+            "lost": ["7 mkdir /a"],
+        }
+        | LEAST,
+        {"release": "4.4.0", "kind": "hole", "orders": ["index"], "profiles": {"xfs": 1}, "disclosure": "withheld"}
+        | LEAST,
+        {"release": "3.9.1", "kind": "hole", "orders": ["index", "marker"], "profiles": {"xfs": 1}, "lost": ["8 write"]}
+        | LEAST,
     ],
     "wrongWithoutLoss": [
         {"release": "4.1.1", "wrong": ["does not start"], "errors": ["ERROR", "a.BException: Twice there. Recover"]},
@@ -67,9 +85,12 @@ def test_the_page_has_the_figures_of_the_reports(tmp_path: Path, monkeypatch: py
         "| Kafka 4.3.0, storage classes | 2 | 56 | 0 | 56 |",
         "| 4.3.0 | 5 | 4 | 3 |",
         "| 4.3.0 | hole |  | 1 of 2 |",
-        "| 4.4.0 | 7 | 2 | 1 |",
-        "| 4.4.0 | time lookup | 2 | posix 2 | mapped a |",
-        "| 4.4.0 | hole | 1 | xfs 1 | withheld |",
+        "| 4.4.0 | 7 | 2 | 1 | 3 |",
+        "7 of 9 listed states were judged. Earlier code of the proof kept its judgement alone; what brokers",
+        "| an index | the next | SEG-FLS-009 | 4.4.0 | `index.md` |",
+        "| a name | the end |  | 4.4.0 | `root.md` |",
+        "| 4.4.0 | time lookup | root | 2 | posix 2 | 1 | 17 |",
+        "| 3.9.1 | hole | index, marker | 2 | xfs 1 | 1 | 17 |",
         "| 4.1.1 | Twice there |",
         "| 4.4.0 | ext4 | default | 4 | 3 | 9 | 6 |",
         "| ext4, Linux 6.18 | 9 | 7 | 1 |",
@@ -80,3 +101,17 @@ def test_the_page_has_the_figures_of_the_reports(tmp_path: Path, monkeypatch: py
     assert (
         "Into our own writer, 2 faults were planted one at a time, such as a sync left out: 1 were noticed. The" in page
     )
+
+
+def test_a_report_has_profile_and_steps_and_withholds_those_of_lost_data() -> None:
+    made = power_cut_reports.pages(BROKERS)
+    assert set(made) == {f"{power_cut_reports.DIRECTORY}/{name}.md" for name in ("index", "root")}
+    root, index = (made[f"{power_cut_reports.DIRECTORY}/{name}.md"] for name in ("root", "index"))
+    assert root.startswith("# Kafka 4.4.0 after a power cut, legal under posix, xfs: a broker does not start")
+    assert "seglog conform crash --broker 4.4.0 --seed 4" in root
+    assert "- `7 mkdir /a`" in root
+    assert index.splitlines()[2].startswith('disclosure = "withheld"')
+    assert "--seed" not in index
+    for text in (root, index):
+        assert "## What replication covers" in text
+        assert "| Kafka | a stock broker | states |" in text

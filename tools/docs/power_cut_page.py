@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tools.docs import power_cut_reports
 from tools.reports import birth
 
 if TYPE_CHECKING:
@@ -54,19 +55,30 @@ start on the same cut with nothing lost did not.
 
 {brokers_birth}
 
-| Kafka | states | with a finding | controls that were needed |
-|---|---:|---:|---:|
+| Kafka | states | with a finding | controls that were needed | asked by earlier code |
+|---|---:|---:|---:|---:|
 {by_release}
 
-| Kafka | found | states | legal under | what was lost |
-|---|---|---:|---|---|
+{examined} of {listed} listed states were judged. Earlier code of the proof kept its judgement alone; what brokers
+showed is kept since, and every finding was asked again.
+
+### Orders of syncs that are not kept
+
+Each finding was shrunk to the fewest lost operations, and to the shortest history, as far as there was time. Where they
+break one order alone, that order is the cause; where several are named, the finding was not shrunk. The reports are in
+`conformance/reports/power-cuts/`.
+
+| first on the disk | then | rule | not kept by | report |
+|---|---|---|---|---|
+{orders}
+
+| Kafka | found | order | states | legal under | fewest lost | of operations |
+|---|---|---|---:|---|---:|---:|
 {confirmed}
 
-What lost or exposed data is withheld here in part: the operations are in reports for the maintainers. Names of files
-that 2.8.2 loses are KAFKA-3968, which 3.0 fixed. No recorded sync covers the name of a log directory, or, in 3.9.1 and
-4.1.1, the content of `bootstrap.checkpoint`: run `sync` after a format. The name of a new partition directory waits for
-a later checkpoint. ext4 and xfs keep these names by the order of their journals. Other replicas cover what a broker
-loses, as above. Without any power cut, the end of the process alone left brokers that do not start:
+What lost or exposed data has its bytes and steps withheld. Names of files that 2.8.2 loses are KAFKA-3968, which 3.0
+fixed. ext4 and xfs keep names by the order of their journals. Other replicas cover what a broker loses, as above.
+Without any power cut, the end of the process alone, in a move between log directories, left brokers that do not start:
 
 | Kafka | it says |
 |---|---|
@@ -76,9 +88,8 @@ loses, as above. Without any power cut, the end of the process alone left broker
 
 After a power cut, the time index of a segment that is not the last one may end in zeros, also behind a clean stop, and
 in 4.4.0. A broker then takes the largest timestamp of the segment for 0: lookups by time leave it out, and retention by
-time removes its records, although all were acknowledged as flushed. KAFKA-10207 has the same end by another cause;
-KAFKA-20979, fixed in 4.4.0, is about the last segment. It was also seen on file systems that lost power directly
-after a clean stop, with small segments, a retention of one day, and settings that make retention run soon:
+time removes its records, although all were acknowledged as flushed. It was also seen on file systems that lost power
+directly after a clean stop, with small segments, a retention of one day, and settings that make retention run soon:
 
 | Kafka | file system | flushes | time indexes | ending in zeros | records | removed by the broker |
 |---|---|---|---:|---:|---:|---:|
@@ -88,6 +99,23 @@ An operator can leave flushes to Kafka's defaults: 4.4.0 then lost nothing of th
 (`retention.ms=-1`) removes none of these records. Before the first start after a power cut, `seglog verify` names the
 time indexes that end in zeros (SEG-TIX-007): without these and the offset indexes beside them, a broker builds both
 again (SEG-RCV-006), and a 4.4.0 that was started so kept all records.
+
+### What was searched
+
+Stored issues, pull requests and pages were searched on 2026-11-30 for: time indexes that end in zeros after a clean
+stop, syncs of `bootstrap.checkpoint` and of a format, of partition directories and of log directories, hanging
+transactions after a power loss, a crash inside a move, and the issues below by number.
+
+| known | what it says | here |
+|---|---|---|
+| KAFKA-20979 | lengths of indexes at a clean stop; a review names rolled segments | also in 4.4.0, for these alone |
+| KAFKA-10207 | indexes that were not trimmed, and retention that removes at the start | the same end, another cause |
+| KAFKA-3968 | the name of a new segment | in 2.8.2; the name of its directory, in later ones, was not found |
+| KAFKA-15046, KAFKA-16541 | syncs of leader epochs and snapshots that were left out, and came back | not found here |
+| KAFKA-19648 | bootstrap records move into the first snapshot | 4.4.0 has no `bootstrap.checkpoint` to lose |
+| KAFKA-16082 | a crash in a move between log directories | 4.4.0 and 4.1.1 do not start after a kill |
+| KAFKA-20716 | transactions that hang after an unclean election | the same end, another cause |
+| KAFKA-21000 | nothing of that number was stored | not compared |
 
 ## What the classes show alone
 
@@ -121,7 +149,7 @@ had to be among the states that the profile of the file system calls legal.
 |---|---:|---:|---:|
 {disks}
 
-Replacing the content of a file, with another file's sync after it and none of its own, left:
+Giving new content to a file, with another file's sync after it and none of its own, left:
 
 | file system | by | new | old | empty | zeros |
 |---|---|---:|---:|---:|---:|
@@ -156,13 +184,16 @@ def pages(notice: str) -> dict[str, str]:
         brokers_birth=birth(brokers),
         by_release="\n".join(_by_release(brokers["byRelease"])),
         without="\n".join(_without(brokers["wrongWithoutLoss"])),
+        examined=brokers["states"],
+        listed=brokers["listed"],
+        orders="\n".join(_orders(brokers)),
         confirmed="\n".join(_confirmed(brokers["findings"])),
         left="\n".join(_left(brokers["disks"])),
         disks_birth=birth(disks),
         disks="\n".join(_disks(disks)),
         replaced="\n".join(_replaced(disks)),
     )
-    return {PAGE: notice + text}
+    return {PAGE: notice + text, **power_cut_reports.pages(brokers)}
 
 
 def _counted(found: dict[str, Json], ways: list[str]) -> Iterator[str]:
@@ -190,15 +221,31 @@ def _findings(found: list[Json], ways: list[str]) -> Iterator[str]:
 
 def _by_release(found: dict[str, Json]) -> Iterator[str]:
     for release, counts in found.items():
-        numbers = (f"{counts.get(name, 0)}" for name in ("states", "with findings", "controls"))
+        numbers = (f"{counts.get(name, 0)}" for name in ("states", "with findings", "controls", "of other code"))
         yield f"| {release} | {' | '.join(numbers)} |"
+
+
+def orders_not_kept(brokers: Json) -> dict[str, list[str]]:
+    """Return the releases with findings where an order of syncs alone is broken, by the name of the order."""
+    found = {
+        name: list(dict.fromkeys(one["release"] for one in brokers["findings"] if one["orders"] == [name]))
+        for name in brokers["orders"]
+    }
+    return {name: releases for name, releases in found.items() if releases}
+
+
+def _orders(brokers: Json) -> Iterator[str]:
+    for name, releases in orders_not_kept(brokers).items():
+        order = brokers["orders"][name]
+        report = f"`{name}.md`" if name in power_cut_reports.ACCOUNTS else ""
+        yield f"| {order['first']} | {order['then']} | {order['rule']} | {', '.join(releases)} | {report} |"
 
 
 def _confirmed(found: list[Json]) -> Iterator[str]:
     for one in found:
-        lost = ", ".join(one["lost"]) if "lost" in one else "withheld"
         profiles = ", ".join(f"{name} {count}" for name, count in one["profiles"].items())
-        yield f"| {one['release']} | {one['kind']} | {one['states']} | {profiles} | {lost} |"
+        cells = (one["release"], one["kind"], ", ".join(one["orders"]), one["states"], profiles)
+        yield f"| {' | '.join(map(str, cells))} | {one['least']['lost']} | {one['least']['operations']} |"
 
 
 def _without(found: list[Json]) -> Iterator[str]:

@@ -362,8 +362,8 @@ def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
     how = Options(profile=options["profile"], piece=int(options["piece"]), states=states)
     try:
         with progress("Judging", states) as advance:
-            judge = _judged_broker if options["broker"] else _judged_adapter
-            name, result = judge(options, how, advance)
+            examine = _examined_broker if options["broker"] else _examined_adapter
+            name, result = examine(options, how, advance)
     except (RecordingError, StartError, WorkloadError) as error:
         raise UsageError(str(error)) from error
     for number, failure in enumerate(result.failures, 1):
@@ -382,7 +382,7 @@ def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
     return FINDINGS if result.failures else 0
 
 
-def _judged_adapter(options: dict[str, Any], how: Options, advance: Callable[[int], None]) -> tuple[str, Result]:
+def _examined_adapter(options: dict[str, Any], how: Options, advance: Callable[[int], None]) -> tuple[str, Result]:
     from seglog_conformance.crash.run import process_of, run
 
     wanted = one_wanted(options, "power cuts are judged for")
@@ -390,7 +390,7 @@ def _judged_adapter(options: dict[str, Any], how: Options, advance: Callable[[in
     return wanted.name, run(make, options["seed"], how, states=how.states, on_states=advance)
 
 
-def _judged_broker(options: dict[str, Any], how: Options, advance: Callable[[int], None]) -> tuple[str, Result]:
+def _examined_broker(options: dict[str, Any], how: Options, advance: Callable[[int], None]) -> tuple[str, Result]:
     if options["testees"] or options["directories"]:
         msg = "--broker takes no --testee and no --adapter"
         raise UsageError(msg)

@@ -307,6 +307,27 @@ IN_PYTHON = {
 }
 
 
+@each_of("options", [(), ("--count",), ("--json",), ("--first", "3"), ("--from", "1")])
+def test_logs_that_are_searched_side_by_side_give_what_they_give_one_by_one(
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Harmed directories are among them, and more is found than may wait."""
+    monkeypatch.setattr("seglog_format.doctor.find.AHEAD", 2)
+    for number, harm in enumerate(HARMS):
+        directory = small(tmp_path / str(number))
+        harm(directory)
+        (tmp_path / "data").mkdir(exist_ok=True)
+        directory.rename(tmp_path / "data" / f"orders-{number}")
+    found = []
+    for count in (1, 2, 16):
+        monkeypatch.setattr("os.cpu_count", lambda count=count: count)
+        status = run(["find", *options, "x", str(tmp_path / "data")])
+        found.append((status, *capsys.readouterr()))
+    assert found[0][0] in {DONE, UNREADABLE}
+    assert found[0][1]
+    assert found == found[:1] * 3
+
+
 @each_of(("end", "border"), [(end, border) for end in (18, 25, 40) for border in ("", "20.log")])
 @pytest.mark.filterwarnings("ignore::seglog_format.errors.MissingOffsetsWarning")
 def test_a_range_does_not_hide_a_batch_whose_last_offset_is_damaged(

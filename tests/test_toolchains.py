@@ -50,14 +50,14 @@ def program(path: Path, says: str, status: int = 0) -> None:
     path.chmod(0o755)
 
 
-def refusal(tmp_path: Path, toolchain: list[str]) -> AdapterError:
+def refusal(tmp_path: Path, toolchain: list[str], step: str = "exit 3") -> AdapterError:
     """Return what building says of an adapter whose build fails."""
     directory = tmp_path / "mine"
     directory.mkdir(exist_ok=True)
     (directory / "adapter.toml").write_text(
         f'name = "mine"\nlanguage = "Rust"\nhomepage = "https://example.org/"\nversions = ["1"]\n'
         f'toolchain = {toolchain}\nrun = ["sh"]\n'
-        'build = [["sh", "-c", "echo begun; echo an error: no such crate; exit 3"]]\n',
+        f'build = [["sh", "-c", "echo begun; echo an error: no such crate; {step}"]]\n',
         encoding="utf-8",
     )
     with pytest.raises(AdapterError) as caught:
@@ -104,6 +104,16 @@ def test_a_tool_chain_that_works_has_to_build(tmp_path: Path, programs: Path) ->
     error = refusal(tmp_path, ["cargo"])
     assert not isinstance(error, UnavailableError)
     assert str(error).startswith("it does not build: sh ends with 3: an error: no such crate; see ")
+
+
+def test_a_build_that_does_not_end(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(programs / "cargo", "cargo 1.95.0")
+    program(programs / "rustc", "rustc 1.95.0")
+    monkeypatch.setattr("seglog_conformance.registry.BUILD_SECONDS", 0.5)
+    error = refusal(tmp_path, ["cargo"], "exec sleep 60")
+    assert str(error).startswith(
+        "it does not build: sh did not end in 0.5 seconds; what it made stays for another try;"
+    )
 
 
 def test_a_test_is_skipped_with_the_reason(programs: Path) -> None:

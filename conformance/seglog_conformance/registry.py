@@ -304,7 +304,11 @@ def _run_step(command: list[str], build_directory: Path, environment: dict[str, 
             timeout=BUILD_SECONDS,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired as error:
+        why = f"{command[0]} did not end in {BUILD_SECONDS} seconds; what it made stays for another try"
+        msg = f"it does not build: {why}; see {build_directory / LOG}"
+        raise AdapterError(msg) from error
+    except OSError as error:
         msg = f"it does not build: {error}; see {build_directory / LOG}"
         raise AdapterError(msg) from error
     if done.returncode:

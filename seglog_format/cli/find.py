@@ -38,11 +38,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.cli.options import RemoteChoice
-    from seglog_format.doctor.find import FieldPath
+    from seglog_format.doctor.find import FieldPath, Found
     from seglog_format.lines import LineOptions, Source
     from seglog_format.log.search import Wanted
 
     Line = dict[str, Any]
+
+MIN_THREADS: Final = 2
 
 EPILOG: Final = """\b
 Examples:
@@ -196,7 +198,9 @@ class _Search:
             listed = sources_in(joined.path, joined.storage) if joined else sources_of(path)
             sources = [one for one in listed if self._is_searched(one, is_named=path.is_file())]
             found.append((path, sources, GapLines(self._options, joined=joined)))
-        self._require_writable(paths, [source for _, sources, _ in found for source in sources])
+        logs = [source for _, sources, _ in found for source in sources]
+        self._require_writable(paths, logs)
+        self._each = self._searches(logs)
         done = 0
         with progress("Searching", sum(source.size for _, sources, _ in found for source in sources)) as advance:
             for path, sources, gaps in found:
@@ -214,6 +218,15 @@ class _Search:
                     gaps.finish(path)
                     self.is_incomplete |= gaps.is_any_missing or gaps.is_any_tiered
 
+    def _searches(self, logs: list[Source]) -> Iterator[Iterator[Found]]:
+        """Return a search of each log; those after it run at the same time, unless they may not be needed."""
+        from seglog_format.doctor.find import found_in, found_side_by_side
+
+        searches = (found_in(each, self._wanted, self._options, self._at) for each in logs)
+        threads = min(os.cpu_count() or 1, len(logs))
+        is_alone = threads < MIN_THREADS or self._first is not None or self._remote is not None
+        return searches if is_alone else found_side_by_side(searches, threads)
+
     def _is_searched(self, source: Source, *, is_named: bool) -> bool:
         """Return whether a file is searched: below a directory, only the logs that readers open."""
         from seglog_format.lines.sources import SourceKind
@@ -224,11 +237,10 @@ class _Search:
     def lines(self, source: Source) -> Iterator[Line]:
         """Yield the records found in a file, and report what cannot be read."""
         from seglog_format.cli.main import FAILURES, text_of
-        from seglog_format.doctor.find import found_in
         from seglog_format.log.entry_table import Overlap
 
         try:
-            for found in found_in(source, self._wanted, self._options, self._at):
+            for found in next(self._each):
                 if isinstance(found, int):
                     self._gaps.reached = found
                 elif isinstance(found, FormatError):

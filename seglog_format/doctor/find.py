@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from seglog_format.codec.control_record import hidden_data
 from seglog_format.codec.decode import decode_frame
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from seglog_format.lines.sources import Source
     from seglog_format.log.search import Wanted
     from seglog_format.storage.byte_source import Buffer, SourceFile
+
+    Found: TypeAlias = dict[str, Any] | FormatError | Overlap | int
 
 
 class FieldPath(NamedTuple):
@@ -53,9 +57,7 @@ class FieldPath(NamedTuple):
         return self.text == (found if isinstance(found, str) else json.dumps(found, ensure_ascii=False))
 
 
-def found_in(
-    source: Source, wanted: Wanted, options: LineOptions, at: FieldPath | None = None
-) -> Iterator[dict[str, Any] | FormatError | Overlap | int]:
+def found_in(source: Source, wanted: Wanted, options: LineOptions, at: FieldPath | None = None) -> Iterator[Found]:
     """Yield the wanted records of a log file as the lines that `lines_of` makes.
 
     Between them are an error for each part that cannot be read, an overlap before each batch that has one, and the next
@@ -99,6 +101,57 @@ def found_in(
         hidden = unexpected_end(frames.tail, content, source.allowed, source.name, is_last=True)
         if hidden is not None:
             yield hidden
+
+
+AHEAD: Final = 1000
+"""Maximum number of records and other findings in one log that wait until those of the logs before it are delivered."""
+
+
+def found_side_by_side(searches: Iterable[Iterator[Found]], threads: int) -> Iterator[Iterator[Found]]:
+    """Yield what each search of a log finds, in order, while other threads carry on with the next ones.
+
+    Args:
+        searches: what `found_in` returns for each log.
+        threads: number of searches that run at once.
+    """
+    rest, pool, begun = iter(searches), ThreadPoolExecutor(threads), deque[_Begun]()
+    try:
+        while True:
+            begun.extend(_Begun(each, pool) for each in islice(rest, threads - len(begun)))
+            if not begun:
+                return
+            yield begun.popleft().delivered()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _Begun:
+    """A search that other threads carry on, a part at a time."""
+
+    def __init__(self, found: Iterator[Found], pool: ThreadPoolExecutor) -> None:
+        self._found, self._pool = found, pool
+        self._part = pool.submit(_part, found)
+
+    def delivered(self) -> Iterator[Found]:
+        """Yield what is found."""
+        has_more = True
+        while has_more:
+            part, error = self._part.result()
+            has_more = error is None and len(part) == AHEAD
+            if has_more:
+                self._part = self._pool.submit(_part, self._found)
+            yield from part
+            if error is not None:
+                raise error
+
+
+def _part(found: Iterator[Found]) -> tuple[list[Found], Exception | None]:
+    part: list[Found] = []
+    try:
+        part.extend(islice(found, AHEAD))
+    except Exception as error:  # noqa: BLE001 - raised after what was found before it
+        return part, error
+    return part, None
 
 
 def _passes(content: SourceFile, frames: WantedEntries, wanted: Wanted, options: LineOptions) -> Iterator[None]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from helpers.made_partitions import EPOCHS, checkpoint, entry, make
 from helpers.support import FIXTURES, bundled
+from helpers.walking import each_of
 
 from seglog_format import open_partition
 from seglog_format.cli.main import run
@@ -168,9 +169,9 @@ FAULTS: Final = (
 )
 
 
-@pytest.mark.parametrize(("function", "number"), FAULTS, ids=lambda value: errno.errorcode.get(value, value))
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__.replace("_", "-"))
 @pytest.mark.parametrize("after", [0, 4])
+@each_of(("function", "number"), FAULTS, ids=lambda value: str(errno.errorcode.get(value, value)))
 def test_an_operation_fails(
     command: Callable[[Path], list[str]],
     function: str,

@@ -23,6 +23,7 @@ from authoring.write_reports import (
 )
 from click.testing import CliRunner
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 from seglog_conformance.bugs import client_of, read_program
 from seglog_conformance.bugs import read_lines as lines_of
 from seglog_conformance.cases import Case, load_cases, scale_directory
@@ -327,7 +328,7 @@ def test_the_lines_of_a_report_hold_the_bytes_of_the_case(language: str) -> None
 
 
 @pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("language", ["Python", "Rust", "C", "Zig"])
+@each_of("language", ["Python", "Rust", "C", "Zig"])
 def test_a_report_about_any_operation_has_its_bytes_and_a_call(op: str, language: str) -> None:
     """Reports about several files had a command of the suite in place of lines, which no maintainer has."""
     cases = [case for case in EVERY if case.op == op and 0 < case.input_size < 4096][::40]

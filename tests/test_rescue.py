@@ -432,8 +432,8 @@ COMMANDS: Final = {
 
 
 @pytest.mark.req("SEG-PDR-030")
-@pytest.mark.parametrize("turned", [to_link, to_fifo, to_device, to_directory])
 @pytest.mark.parametrize("name", COMMANDS)
+@each_of("turned", [to_link, to_fifo, to_device, to_directory], ids=lambda turned: turned.__name__)
 def test_no_command_passes_over_a_log_in_silence(
     name: str, turned: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

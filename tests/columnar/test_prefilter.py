@@ -188,7 +188,7 @@ def test_authentic_directories_have_the_same_findings(name: str) -> None:
         assert list(verify(state, engine=Engine.COLUMNAR)) == list(verify(state, engine=Engine.REFERENCE))
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in damaged_cases()])
+@each_of("case", damaged_cases(), ids=lambda case: case.name)
 def test_damaged_cases_have_the_same_findings(case: Case, tmp_path: Path) -> None:
     path = case.build(tmp_path)
     if case.content.get("reader") != "directory-name":

@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.made_partitions import entry, make
 from helpers.serving import Served, serving
 from helpers.support import bundled
 from kio.schema.errors import ErrorCode
@@ -175,6 +176,17 @@ def test_a_wrong_checksum_ends_the_fetch_before_it_and_fails_the_next_one(tmp_pa
         assert client.fetch("segs", third.header.next_offset).records
         assert len(served.findings) == 1
         assert "SEG-BAT-003" in served.findings[0]
+
+
+def test_a_fetch_at_an_end_that_hides_intact_batches_fails(tmp_path: Path) -> None:
+    for name, hidden in {"hidden": b"\0" + entry(5, 5), "incomplete": entry(5, 5)[:-9]}.items():
+        path = make(tmp_path / name, {"0.log": entry(0, 5) + hidden})
+        with serving(path) as served, served.client() as client:
+            assert client.fetch("orders", 0).records == entry(0, 5)
+            answers = [client.fetch("orders", 5).error_code for _ in range(2)]
+            assert answers == [ErrorCode.corrupt_message if name == "hidden" else ErrorCode.none] * 2
+            said = ["after the last whole entry are not served", "SEG-LOG-004"][: 2 if name == "hidden" else 1]
+            assert [text in finding for text, finding in zip(said, served.findings, strict=True)] == [True] * len(said)
 
 
 @pytest.mark.parametrize("at", [8, 11, 16], ids=["size-too-large", "size-off-by-one", "magic"])

@@ -554,7 +554,9 @@ class ServedPartition:
         if damage is not None:
             raise damage.with_traceback(None)
         if offset >= log.end and self._partition.segments:
-            self._partition.segments[-1].raise_damage()
+            last = self._partition.segments[-1]
+            last.raise_damage()
+            last.refuse_hidden_entries(last.walked.position)
 
     def _stop(self, segment: LogSegment, first: int, max_bytes: int, limit: int) -> int:
         """Return the number of the entry after the last one that fits and ends below an offset."""

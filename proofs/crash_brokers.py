@@ -123,7 +123,7 @@ def broker_result(
         on_states: called with the number of states so far.
 
     Raises:
-        WorkloadError: there is no such release, Java or Maven is missing, or the broker cannot be started at all.
+        WorkloadError: there is no such release, Java or Maven is missing, or the broker or its clients fail.
         RecordingError: nothing can be recorded on this machine.
     """
     if release not in RELEASES:
@@ -137,16 +137,16 @@ def broker_result(
         history.piece = options.piece
         if not history.truth_path.exists():
             record(history)
+        histories, journal = {history.name: history}, Journal(history.kept / f"{options.profile}-{options.piece}")
+        listed = journal.listed(lambda: drawn([history], seed))
+        rows = [row for row in listed if options.profile in row["profiles"]][: options.states]
+        for count, row in enumerate(rows):
+            on_states(count)
+            examine([row], histories, journal, float("inf"))
+        shrink(rows, histories, journal, float("inf"))
     except (OracleError, RuntimeError, subprocess.SubprocessError) as error:
-        msg = f"Kafka {release}: {str(error).splitlines()[0]}"
+        msg = f"Kafka {release}: {str(error).partition(chr(10))[0]}"
         raise WorkloadError(msg) from error
-    histories, journal = {history.name: history}, Journal(history.kept)
-    listed = journal.listed(lambda: drawn([history], seed))
-    rows = [row for row in listed if options.profile in row["profiles"]][: options.states]
-    for count, row in enumerate(rows):
-        on_states(count)
-        examine([row], histories, journal, float("inf"))
-    shrink(rows, histories, journal, float("inf"))
     failures = [*failures_of(histories, journal).values()]
     answers = [answer for row in rows if (answer := journal.answers.get(key_of(row)))]
     counts = {"histories": 1, "states": len(answers), "failures": sum(len(each["findings"]) for each in answers)}

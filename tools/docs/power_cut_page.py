@@ -65,8 +65,8 @@ showed is kept since, and every finding was asked again.
 ### Orders of syncs that are not kept
 
 Each finding was shrunk to the fewest lost operations, and to the shortest history, as far as there was time. Where they
-break one order alone, that order is the cause; where several are named, the finding was not shrunk. The reports are in
-`conformance/reports/power-cuts/`.
+break one order alone, that order is the cause; where several are named, it was not shrunk, or its profile loses them
+together. The reports are in `conformance/reports/power-cuts/`.
 
 | first on the disk | then | rule | not kept by | report |
 |---|---|---|---|---|

@@ -373,7 +373,7 @@ def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
         write_json({"counts": dict(result.counts), "failures": [_line(failure) for failure in result.failures]})
     else:
         for failure in result.failures:
-            write_text(printable(_text(failure)))
+            write_text(_text(failure))
         counts = result.counts
         write_text(
             f"{name}: {counts['states']} states of {counts['histories']} histories under {how.profile}, "
@@ -413,7 +413,7 @@ def _line(failure: Failure) -> dict[str, object]:
 def _text(failure: Failure) -> str:
     changes = [*(f"lost: {text}" for text in failure.lost), *(f"there early: {text}" for text in failure.early)]
     head = f"{failure.kind}: {failure.text} (history {failure.seed}, after {failure.cut} operations, {failure.profile})"
-    return "\n  ".join([head, *changes])
+    return "\n  ".join(map(printable, [head, *changes]))
 
 
 # -- ``seglog conform export``: the cases as one test file for a library's own test runner -----------------------------

@@ -81,7 +81,7 @@ def test_a_directory_of_a_broker_is_retained_as_by_the_package(name: str) -> Non
     for path in partitions(name):
         size = sum(log.stat().st_size for log in path.glob("*.log"))
         assert_agree("retain", path, {"retention.bytes": str(size // 2), "retention.ms": "-1"})
-        assert_agree("retain", path, {"retention.ms": "0"})
+        assert_agree("retain", path, {"retention.ms": "0", "cleanup.policy": "compact, delete"})
 
 
 @each_of("name", bundled_cases())

@@ -256,8 +256,7 @@ def apply_producer(transactions: Transactions, entry: WalkedEntry, header: Recor
     """
     is_open = header.producer_id in transactions.open_offsets
     if is_open and not header.is_control and not header.is_transactional:
-        reason = "a non-transactional batch while its producer has an open transaction"
-        raise EndOfScanError(Outcome.FAILURE, ("SEG-APP-023",), reason)
+        raise EndOfScanError(Outcome.FAILURE, ("SEG-APP-023",), "a batch outside of its producer's open transaction")
     transactions.add(header, _marker(entry))
 
 

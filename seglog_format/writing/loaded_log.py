@@ -252,12 +252,9 @@ def _remove_stray_snapshots(files: Files, directory: Path, base_offsets: Sequenc
     """
     found = _snapshots(files, directory)
     below = [offset for offset in found if offset <= end_offset]
-    kept = {offset for offset in below if offset in base_offsets} | {
-        offset for offset in below[-1:] if offset > base_offsets[-1]
-    }
-    for offset, path in found.items():
-        if offset not in kept:
-            files.remove(path)
+    kept = {*base_offsets, *(offset for offset in below[-1:] if offset > base_offsets[-1])}.intersection(below)
+    for offset in sorted(found.keys() - kept):
+        files.remove(found[offset])
 
 
 def _producers(files: Files, directory: Path, segments: Sequence[StoredSegment], end_offset: int) -> ProducerStates:

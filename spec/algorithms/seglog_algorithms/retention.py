@@ -134,7 +134,7 @@ def plan_retention(log: Log, options: Options) -> Plan:
     if not log.segments:
         raise Damage("SEG-RET-001", text="no segment")
     rules = [by_log_start_offset]
-    if "delete" in options.cleanup_policy.split(","):
+    if "delete" in map(str.strip, options.cleanup_policy.split(",")):
         rules += [by_size, by_time]  # SEG-RET-001
     count, total, rolls_first = 0, len(log.segments), False
     for rule in rules:

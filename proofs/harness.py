@@ -28,7 +28,6 @@ PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent
 NO_PROOFS = frozenset({"__init__", "__main__", "harness"})
 PROGRAMS: Final = {
-    "authentic": "proofs.kafka.authentic",
     "bounds": "proofs.fuzz.bounds",
     "conform": "authoring.matrix",
     "fuzz": "proofs.fuzz.fuzz",

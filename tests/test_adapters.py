@@ -129,6 +129,33 @@ def test_imports_of_classes_that_the_sources_bring_stay(tmp_path: Path) -> None:
     assert found == wanted.replace("org.apache.kafka.log.Index", "kafka.log.Index")
 
 
+def test_a_directory_of_sources_has_what_its_neighbour_has_and_more(tmp_path: Path) -> None:
+    older, newer, jars = tmp_path / "older", tmp_path / "newer", tmp_path / "jars"
+    for path in (older, newer, jars):
+        path.mkdir()
+    for path, text in ((older / "A.java", "1"), (older / "B.java", "1"), (newer / "B.java", "2")):
+        path.write_text(text, encoding="utf-8")
+    (newer / "like").write_text("older\n", encoding="ascii")
+    imports().main(str(jars), str(tmp_path / "sources"), str(newer))
+    assert {path.name: path.read_text("utf-8") for path in (tmp_path / "sources").iterdir()} == {
+        "A.java": "1",
+        "B.java": "2",
+    }
+
+
+def test_what_the_sources_bring_goes_before_a_class_of_the_release_by_the_same_name(tmp_path: Path) -> None:
+    adapter, jars = tmp_path / "java" / "seglog" / "adapter", tmp_path / "jars"
+    for path in (adapter, jars):
+        path.mkdir(parents=True)
+    (adapter / "A.java").write_text("import org.apache.kafka.log.Log;\n", encoding="utf-8")
+    (adapter / "Log.java").write_text("package seglog.adapter;\n", encoding="utf-8")
+    with zipfile.ZipFile(jars / "kafka.jar", "w") as archive:
+        archive.writestr("org/apache/kafka/log/Log.class", b"")
+    imports().main(str(jars), str(tmp_path / "sources"), str(tmp_path / "java"))
+    found = (tmp_path / "sources" / "seglog" / "adapter" / "A.java").read_text(encoding="utf-8")
+    assert found == "import seglog.adapter.Log;\n"
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_source_stands_in_only_for_a_class_that_a_release_lacks(tmp_path: Path, *, is_there: bool) -> None:
     source, jar = (

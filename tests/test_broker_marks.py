@@ -7,6 +7,7 @@ and what the last full run of the conformance suite heard from Kafka's own code.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from dataclasses import replace
 from functools import cache
@@ -20,7 +21,7 @@ from helpers.tier_cases import tier_case
 from helpers.walking import each_of
 
 from proofs.kafka.oracle import RELEASES
-from seglog_format import open_log_directory, verify
+from seglog_format import open_log_directory, open_partition, verify
 from seglog_format.cli.main import run
 from seglog_format.requirements import Requirement, Severity, requirements
 from seglog_format.tier.local_metadata import read_metadata_topic
@@ -30,6 +31,7 @@ from tools.requirement_trace import explanation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 CLASSES = ("kafka-clients", "kafka-storage")
 """Testees that are Kafka's own code, each in the versions `CLASSES_VERSIONS`."""
@@ -54,6 +56,10 @@ RECORDED: Final = {
     "SEG-PSN-010": ("producer_snapshots.json", "test_forgotten_producers"),
     **dict.fromkeys(
         (f"SEG-RLM-{rule:03d}" for rule in (*range(1, 11), 24)), ("remote_histories.json", "test_remote_log_metadata")
+    ),
+    **dict.fromkeys(
+        ("SEG-LDR-004", "SEG-FLS-013", "SEG-LOG-012", "SEG-PDR-015", "SEG-CTL-014", "SEG-CTL-015"),
+        ("line_roots.json", __name__),
     ),
     "SEG-PSN-011": ("transaction_epochs.json", "test_transaction_epochs"),
     "SEG-RCV-038": ("started_logs.json", "test_recovery_apply"),
@@ -427,7 +433,7 @@ def test_one_mark_by_a_run_names_a_release_that_is_not_held_to_it() -> None:
 
 SINCE = [rule for rule in RULES if rule.since_basis in {"run", "bytes"}]
 SOURCE_ALONE_AT_MOST = 33
-SINCE_BY_SOURCE_AT_MOST = 44
+SINCE_BY_SOURCE_AT_MOST = 25
 """Of the rules that begin with 0.11 or later; nobody runs what is older."""
 
 
@@ -477,7 +483,7 @@ def test_since_by_a_run_is_what_the_classes_of_that_line_keep(rule: Requirement)
     [
         ("SEG-FLS-012", "3.0.0", "0 cases passed, 0 failed"),
         ("SEG-RCV-007", "0.11.0", "0 cases passed, 5 failed"),
-        ("SEG-APP-015", "3.7.0", "0 cases passed, 0 failed"),
+        ("SEG-APP-015", "3.8.0", "0 cases passed, 0 failed"),
         ("SEG-TXN-009", "0.10.0", "0 cases passed, 0 failed"),
     ],
 )
@@ -506,7 +512,7 @@ CONTENT: Final = {"TXN": aborted_transactions, "PSN": producers_in_snapshots, "C
 """What the directories of a line have to contain where `verify` shall find no fault in it, by area."""
 
 
-BY_TIERS: Final = {*(f"SEG-RLM-{rule:03d}" for rule in range(14, 24)), "SEG-TIR-001", "SEG-PDR-028"}
+BY_TIERS: Final = {*(f"SEG-RLM-{rule:03d}" for rule in range(13, 24)), "SEG-TIR-001", "SEG-PDR-028"}
 """Rules that a disk and its store show together, where segments were copied, and some of them deleted."""
 
 
@@ -514,6 +520,9 @@ def test_since_by_bytes_of_a_tier_is_in_that_tier(capsys: pytest.CaptureFixture[
     case = tier_case("lts-3.6.2")
     remotes = read_metadata_topic(open_log_directory(case.local)).partitions
     assert [whose.topic for whose, remote in remotes.items() if remote.deleted] == ["orders", "retained"]
+    for remote in remotes.values():  # SEG-RLM-013
+        kept = min(segment.start_offset for segment in remote.segments.values())
+        assert all(segment.start_offset < kept for segment in remote.deleted.values())
     assert run(["tier", "audit", "--json", "--content", "--logs", str(case.local), str(case.store)]) == 0
     assert capsys.readouterr().out == ""
     assert run(["verify", "--json", str(case.local)]) == 0
@@ -539,7 +548,9 @@ def test_since_by_bytes_is_in_the_bytes_of_that_line(rule: Requirement) -> None:
 
 def test_few_rules_since_0_11_rest_on_the_source_alone() -> None:
     claimed = [rule for rule in RULES if rule.since and numbers(rule.since) >= (0, 11)]
-    assert sum(rule.since_basis == "source" for rule in claimed) <= SINCE_BY_SOURCE_AT_MOST
+    by_source = {rule.id for rule in claimed if rule.since_basis == "source"}
+    assert len(by_source) <= SINCE_BY_SOURCE_AT_MOST
+    assert witnesses.read().since_by_source.keys() == by_source
 
 
 def test_few_marks_on_brokers_rest_on_the_source_alone() -> None:
@@ -556,3 +567,23 @@ def test_a_partition_in_two_log_directories_is_refused_and_a_kill_leaves_no_clea
         assert not each["cleanShutdownFileAfterKill"]
         assert each["logOfTheEmptyDirectory"] == ["00000000000000000000.log"]
         assert "Duplicate log directories" in each["twoLogDirectories"]
+
+
+@pytest.mark.req("SEG-LDR-004", "SEG-FLS-013", "SEG-LOG-012", "SEG-PDR-015", "SEG-CTL-014", "SEG-CTL-015")
+def test_the_small_files_of_a_line_are_as_the_rules_that_begin_with_it_say(tmp_path: Path) -> None:
+    left = json.loads((REPOSITORY / "fixtures" / "witnesses" / "line_roots.json").read_bytes())["answers"]
+    ends = {release: found["small"][".kafka_cleanshutdown"] for release, found in left.items()}
+    assert not ends["3.6.2"]
+    assert json.loads(ends["3.7.2"]).keys() == {"version", "brokerEpoch"}
+    assert left["0.11.0.3"]["small"]["log-start-offset-checkpoint"] == "0\n1\nled 0 7\n"
+    log = tmp_path / "led-0" / "00000000000000000000.log"
+    log.parent.mkdir()
+    log.write_bytes(bytes.fromhex(left["0.11.0.3"]["log"]))
+    with open_partition(log.parent) as partition:
+        epochs = [batch.header.partition_leader_epoch for batch in partition.batches()]
+    assert epochs == sorted(epochs)
+    assert {*epochs} == {0, 1}
+    ((name, content),) = left["3.0.2"]["snapshots"].items()
+    (log.parent / name).write_bytes(bytes.fromhex(content))
+    assert re.fullmatch(r"\d{20}-\d{10}\.checkpoint", name)
+    assert list(verify(log.parent / name)) == []

@@ -68,11 +68,12 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The whole table, and the number that the list of missing witnesses must not exceed."""
+    """The table, the most facts without a witness, and why only the source shows since when brokers keep a rule."""
 
     facts: list[Fact]
     missing: list[Missing]
     most_missing: int
+    since_by_source: dict[str, str]
 
 
 def read(root: Path = REPOSITORY) -> Table:
@@ -80,7 +81,8 @@ def read(root: Path = REPOSITORY) -> Table:
     stored = tomllib.loads((root / TABLE).read_text(encoding="utf-8"))
     facts = [Fact(**_frozen(each)) for each in stored["fact"]]
     missing = [Missing(**_frozen(each)) for each in stored.get("missing", ())]
-    return Table([_with_header(each, root) for each in facts], missing, stored["most_missing"])
+    reasons = {rule: each["reason"] for each in stored.get("since_by_source", ()) for rule in each["rules"]}
+    return Table([_with_header(each, root) for each in facts], missing, stored["most_missing"], reasons)
 
 
 def _frozen(values: dict[str, Any]) -> dict[str, Any]:

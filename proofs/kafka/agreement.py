@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from proofs.kafka.dumped import dumped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 Line = dict[str, Any]
@@ -50,13 +51,13 @@ def differences(directory: Path, expected: list[Line]) -> list[str]:
     return sorted(missing + extra + fields)
 
 
-def read(directory: Path) -> list[Line]:
-    """Return the lines of a case, named as in the expected ones."""
+def read(directory: Path, options: Sequence[str] = OPTIONS) -> list[Line]:
+    """Return the lines of a case, named as in the expected ones; each state of a crash is read separately."""
     states = [name for name in ("before", "after") if (directory / name).is_dir()]
     if not states:
-        return dumped(directory, *OPTIONS)
+        return dumped(directory, *options)
     return [
-        line | {"file": f"{state}/{line['file']}"} for state in states for line in dumped(directory / state, *OPTIONS)
+        line | {"file": f"{state}/{line['file']}"} for state in states for line in dumped(directory / state, *options)
     ]
 
 

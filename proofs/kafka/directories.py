@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from proofs.kafka.agreement import compared, numbered
+from proofs.kafka.agreement import compared, numbered, read
 from proofs.kafka.appends import compare_directories
 from proofs.kafka.dumped import dumped
 from proofs.kafka.oracle import Oracle, scratch_directory
 from proofs.kafka.result import Result
 from proofs.unpacking import unpack_archive
-from seglog_format import open_partition
+from seglog_format import open_partition, verify
 from seglog_format.errors import FormatError
 from seglog_format.generation.generate import generate
 from seglog_format.generation.recipe import random_recipe
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
     from seglog_format import LogConfig
     from seglog_format.types import Partition
-
-    Line = dict[str, Any]
 
 FIXTURES: Final = Path(__file__).resolve().parents[2] / "fixtures"
 DUMPED: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
@@ -37,6 +36,10 @@ TIME_MISMATCH: Final = re.compile(r"Index timestamp: (-?\d+), log timestamp: (-?
 """Report of an index entry by the tool, which reads records: an emptied batch keeps its timestamp without any."""
 GAP: Final = re.compile(r"\s*(\d+) is followed by (\d+)")
 PASSED: Final = re.compile(r"passed sanity check|is empty")
+LARGE: Final = re.compile(r'title="large.toml"\n(.*?)```', re.DOTALL)
+"""The recipe of the page about `seglog generate`."""
+ENTRIES: Final = 100
+"""Entries of the offset index in a part of a large log: about 1.5 MB."""
 SETTINGS: Final = ("segment_bytes", "index_interval_bytes", "segment_index_bytes", "segment_ms", "preallocate")
 
 
@@ -62,7 +65,7 @@ def check_fixtures(oracle: Oracle, every: int = 1) -> Result:
 def compare_lines(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
     """Compare the contents of all files of a directory, field by field."""
     theirs = numbered(oracle.must("read", directory=str(directory))["lines"])
-    ours = numbered(our_lines(directory))
+    ours = numbered(read(directory, ("--bytes", "base64")))
     for key in theirs.keys() - ours.keys():
         result.fail(name, f"Kafka's classes read {key}, ours do not")
     for key in ours.keys() - theirs.keys():
@@ -72,18 +75,6 @@ def compare_lines(result: Result, oracle: Oracle, name: str, directory: Path) ->
         for text in compared(theirs[key], ours[key]):
             result.fail(name, text)
         result.counts[f"{key[0]} lines"] += 1
-
-
-def our_lines(directory: Path) -> list[Line]:
-    """Return the lines of a directory; crash cases hold two directories, which are read separately."""
-    states = [name for name in ("before", "after") if (directory / name).is_dir()]
-    if not states:
-        return dumped(directory, "--bytes", "base64")
-    return [
-        line | {"file": f"{state}/{line['file']}"}
-        for state in states
-        for line in dumped(directory / state, "--bytes", "base64")
-    ]
 
 
 # Directories that we make
@@ -114,6 +105,37 @@ def check_generated(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
                 look_up(result, oracles[0], name, partition.path)
                 result.counts["partitions"] += 1
         result.checked += 1
+    return result
+
+
+def check_large(oracle: Oracle, seeds: range) -> Result:
+    """Make 1 GB with transactions, have Kafka load it as after a crash, and compare a part of its log for each seed.
+
+    Args:
+        oracle: of a release whose recovery writes the same indexes.
+        seeds: the first is that of the directory.
+    """
+    result = Result("1 GB with transactions: clean, loaded by Kafka as after a crash, and read by it in parts")
+    (recipe,) = LARGE.findall((FIXTURES.parent / "docs/how-to/generate.md").read_text(encoding="utf-8"))
+    with scratch_directory() as root:
+        began = time.process_time()
+        (made,) = generate(recipe, Path(root) / "log", seeds.start).partitions
+        result.counts["processor time, ms"] = round(1000 * (time.process_time() - began))
+        result.equal("verify", "findings", [], list(verify(made.path)))
+        recover(result, oracle, "as a whole", made.path, made.plan.topic.config)
+        with open_partition(made.path) as partition:
+            (segment,) = partition.segments
+            data, index = segment.paths.log.read_bytes(), segment.offset_index
+            places = [entry.position for entry in index.entries] if index else []
+            for number in range(len(seeds)):
+                first = number * (len(places) - ENTRIES - 1) // len(seeds)
+                part = data[places[first] : places[first + ENTRIES]]
+                directory = Path(root) / f"{number}" / made.path.name
+                directory.mkdir(parents=True)
+                (directory / f"{int.from_bytes(part[:8]):020d}.log").write_bytes(part)
+                compare_lines(result, oracle, f"part {number}", directory)
+                result.checked += 1
+            result.counts["bytes"] = len(data)
     return result
 
 

@@ -20,7 +20,7 @@ from seglog_conformance.toolchains import child_processes, complaints
 from proofs.kafka.appends import check_partitions, check_segments
 from proofs.kafka.broker import check_broker
 from proofs.kafka.compaction import check_compaction
-from proofs.kafka.directories import check_fixtures, check_generated
+from proofs.kafka.directories import check_fixtures, check_generated, check_large
 from proofs.kafka.loads import check_loads
 from proofs.kafka.oracle import RELEASES, TIERS, TOOL_CHAIN, Oracle, OracleError
 from proofs.kafka.recovery import check_recovery
@@ -40,6 +40,7 @@ COUNTS: Final = {
     "compaction": 200,
     "fixtures": 1,
     "directories": 200,
+    "large": 8,
     "broker": 12,
     "tier": 1000,
 }
@@ -68,6 +69,7 @@ def parts(oracles: dict[str, Oracle], counts: dict[str, int], seed: int) -> dict
         "compaction": partial(check_compaction, newest_first[0], seeds("compaction")),
         "fixtures": partial(check_fixtures, newest_first[0], counts["fixtures"]),
         "directories": partial(check_generated, newest_first, seeds("directories")),
+        "large": partial(check_large, newest_first[0], seeds("large")),
         "tier": partial(check_tier, newest_first, seeds("tier")),
     }
     for oracle in every:

@@ -3,7 +3,7 @@
 Kafka moves classes between packages from one release to the next. The sources here import each class from its package
 in the newest release; for another release the imports are rewritten, except those of classes that the sources define
 themselves. Up to 3.9 many packages begin with ``kafka``. A source that replaces a class is left out if the release has
-that class.
+that class. A directory of sources may name its neighbour in a file `like`: it has what that one has, and more.
 
 usage: java_imports.py JARS TARGET SOURCES...
 """
@@ -38,18 +38,29 @@ def packages_of(jars: Path) -> dict[str, set[str]]:
     return found
 
 
-def brought(sources: Iterable[str]) -> dict[str, set[str]]:
-    """Return the packages for each simple class name of Kafka in directories of sources."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for source in map(Path, sources):
-        for path in source.rglob("*.java"):
-            found[path.stem].add(package_of(path, source))
+def with_neighbours(sources: Iterable[str]) -> list[str]:
+    """Return directories of sources, each after those whose sources it also has."""
+    found: list[str] = []
+    for source in sources:
+        like = Path(source, "like")
+        neighbours = [str(Path(source).with_name(like.read_text(encoding="ascii").strip()))] if like.exists() else []
+        found += [*with_neighbours(neighbours), source]
     return found
 
 
-def package_of(path: Path, source: Path) -> str:
-    """Return the package of a source file below a directory of sources."""
-    return ".".join(path.relative_to(source).parts[:-1])
+def needed(sources: Iterable[str], present: Mapping[str, set[str]]) -> dict[Path, Path]:
+    """Return the source files that a release needs, the later directory's first of two, below their directories."""
+    return {
+        path.relative_to(source): path
+        for source in map(Path, sources)
+        for path in source.rglob("*.java")
+        if package_of(path.relative_to(source)) not in present.get(path.stem, ())
+    }
+
+
+def package_of(path: Path) -> str:
+    """Return the package of a source file, given by its path below a directory of sources."""
+    return ".".join(path.parts[:-1])
 
 
 def moved(text: str, packages: Mapping[str, set[str]]) -> str:
@@ -67,16 +78,16 @@ def moved(text: str, packages: Mapping[str, set[str]]) -> str:
 
 def main(jars: str, target: str, *sources: str) -> None:
     """Copy all sources below some directories into one, after emptying it."""
-    present = packages_of(Path(jars))
-    packages = present | brought(sources)
+    packages = packages_of(Path(jars))
+    files = needed(with_neighbours(sources), packages)
+    packages |= {
+        stem: {package_of(each) for each in files if each.stem == stem} for stem in {each.stem for each in files}
+    }
     shutil.rmtree(target, ignore_errors=True)
-    for source in map(Path, sources):
-        for path in source.rglob("*.java"):
-            if package_of(path, source) in present.get(path.stem, ()):
-                continue
-            copy = Path(target) / path.relative_to(source)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(moved(path.read_text(encoding="utf-8"), packages), encoding="utf-8")
+    for below, path in files.items():
+        copy = Path(target) / below
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(moved(path.read_text(encoding="utf-8"), packages), encoding="utf-8")
 
 
 if __name__ == "__main__":

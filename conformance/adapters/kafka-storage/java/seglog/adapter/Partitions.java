@@ -52,7 +52,7 @@ final class Partitions {
             Files.write(LogFileUtils.logFile(scratch.partition, base).toPath(), Serving.unhexed(request.get("data")));
             ProducerStateManager producers = new ProducerStateManager(
                 PARTITION, scratch.partition, DAY_MS, new ProducerStateManagerConfig(DAY_MS, false), time);
-            LeaderEpochFileCache epochs = new LeaderEpochFileCache(PARTITION, new LeaderEpochCheckpointFile(
+            LeaderEpochFileCache epochs = Release.epochs(PARTITION, new LeaderEpochCheckpointFile(
                 LeaderEpochCheckpointFile.newFile(scratch.partition), new LogDirFailureChannel(1)), new InlineScheduler());
             try (LogSegment segment =
                     LogSegment.open(scratch.partition, base, Opened.config(request), time, true, 0, false, "")) {

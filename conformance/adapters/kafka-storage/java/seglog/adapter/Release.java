@@ -3,6 +3,7 @@ package seglog.adapter;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Arrays;
@@ -134,6 +135,16 @@ final class Release {
             called(UnifiedLog.class.getMethod("prepareActiveSegmentForClose"), log);
         } catch (NoSuchMethodException isPartOfClosing) {
             return;
+        }
+    }
+
+    /** The leader epochs of a partition; up to 3.8 nothing of them runs later. */
+    static LeaderEpochFileCache epochs(Object... arguments) {
+        Constructor<?> made = LeaderEpochFileCache.class.getConstructors()[0];
+        try {
+            return (LeaderEpochFileCache) made.newInstance(Arrays.copyOf(arguments, made.getParameterCount()));
+        } catch (ReflectiveOperationException hidden) {
+            throw new IllegalStateException(hidden);
         }
     }
 

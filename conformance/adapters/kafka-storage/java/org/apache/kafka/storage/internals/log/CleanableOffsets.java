@@ -2,6 +2,7 @@ package org.apache.kafka.storage.internals.log;
 
 import java.io.IOException;
 import java.util.Optional;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 /** Where a log may be cleaned. In the package of {@code LogCleanerManager}, which tells no other since 4.3. */
 public record CleanableOffsets(long firstDirty, long firstUncleanable) {

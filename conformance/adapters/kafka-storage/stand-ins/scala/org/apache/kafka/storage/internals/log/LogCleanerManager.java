@@ -1,6 +1,7 @@
 package org.apache.kafka.storage.internals.log;
 
 import java.util.Optional;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
 import scala.jdk.javaapi.OptionConverters;
 
 /** Where a log may be cleaned, by the name that tells it since 4.1. */

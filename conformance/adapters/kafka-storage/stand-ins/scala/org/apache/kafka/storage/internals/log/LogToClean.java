@@ -1,5 +1,7 @@
 package org.apache.kafka.storage.internals.log;
 
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+
 /** A log that is to be cleaned, by the name that it has since 4.1. */
 public final class LogToClean {
     final kafka.log.LogToClean before;

@@ -7,12 +7,12 @@ import java.util.Optional;
 import kafka.log.Log;
 import org.apache.kafka.common.record.FileRecords;
 import org.apache.kafka.common.record.MemoryRecords;
-import org.apache.kafka.common.requests.IsolationLevel;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
@@ -27,7 +27,7 @@ public final class UnifiedLog {
         highWatermark = before.logStartOffset();
     }
 
-    /** This release looks for the file of a clean stop itself. */
+    /** These releases look for the file of a clean stop themselves. */
     public static UnifiedLog create(File directory, LogConfig config, long start, long recoveryPoint,
             Scheduler scheduler, BrokerTopicStats stats, Time time, int transactionMs,
             ProducerStateManagerConfig producers, int checkMs, LogDirFailureChannel failures, boolean isClean,
@@ -37,8 +37,8 @@ public final class UnifiedLog {
         if (isClean) {
             shutdown.write(0);
         }
-        UnifiedLog log = new UnifiedLog(Log.apply(directory, config, start, recoveryPoint, scheduler.before(), stats,
-            time, producers.producerIdExpirationMs(), checkMs));
+        UnifiedLog log = new UnifiedLog(Before.log(directory, config, start, recoveryPoint, scheduler.before(), stats,
+            time, producers.producerIdExpirationMs(), checkMs, failures));
         shutdown.delete();
         return log;
     }
@@ -49,7 +49,7 @@ public final class UnifiedLog {
 
     public LogAppendInfo appendAsLeader(MemoryRecords records, int leaderEpoch, AppendOrigin origin,
             RequestLocal requestLocal, VerificationGuard guard) {
-        return LogAppendInfo.of(before.appendAsLeader(records, leaderEpoch, origin == AppendOrigin.CLIENT));
+        return LogAppendInfo.of(Before.append(before, records, leaderEpoch, origin == AppendOrigin.CLIENT));
     }
 
     public LogAppendInfo appendAsFollower(MemoryRecords records, int leaderEpoch) {
@@ -57,19 +57,18 @@ public final class UnifiedLog {
     }
 
     public void assignEpochStartOffset(int epoch, long startOffset) {
-        before.leaderEpochCache().assign(epoch, startOffset);
+        Before.assign(before, epoch, startOffset);
     }
 
     public OffsetResultHolder fetchOffsetByTimestamp(long timestamp, Optional<?> remote) {
-        return new OffsetResultHolder(LogSegment.found(before.fetchOffsetsByTimestamp(timestamp)));
+        return new OffsetResultHolder(Before.lookup(before, timestamp));
     }
 
-    /** A fetch of committed records ends at the last stable offset, which its caller names in this release. */
+    /** A fetch of committed records ends at the last stable offset, which its caller names in these releases. */
     public FetchDataInfo read(long start, int maxBytes, FetchIsolation isolation, boolean minOneMessage) {
         boolean isCommitted = isolation == FetchIsolation.TXN_COMMITTED;
-        return new FetchDataInfo(before.read(start, maxBytes,
-            isCommitted ? Option.apply((Object) lastStableOffset()) : Option.empty(), minOneMessage,
-            isCommitted ? IsolationLevel.READ_COMMITTED : IsolationLevel.READ_UNCOMMITTED));
+        return new FetchDataInfo(Before.read(before, start, maxBytes,
+            isCommitted ? Option.apply((Object) lastStableOffset()) : Option.empty(), minOneMessage, isCommitted));
     }
 
     public List<LogSegment> logSegments() {
@@ -81,7 +80,7 @@ public final class UnifiedLog {
     }
 
     public LogSegment roll() {
-        return new LogSegment(before.roll(0));
+        return new LogSegment(Before.roll(before));
     }
 
     public void flush(boolean isForced) {
@@ -109,7 +108,7 @@ public final class UnifiedLog {
         return before.logEndOffset();
     }
 
-    /** As the replica computes it in this release. */
+    /** As the replica computes it in these releases. */
     public long lastStableOffset() {
         var unstable = before.firstUnstableOffset();
         return unstable.isDefined() ? Math.min(unstable.get().messageOffset(), highWatermark) : highWatermark;

@@ -1,0 +1,47 @@
+package org.apache.kafka.storage.internals.log;
+
+import java.io.File;
+import kafka.api.ApiVersion$;
+import kafka.log.UnifiedLog$;
+import kafka.server.LogDirFailureChannel;
+import kafka.utils.Scheduler;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.message.FetchResponseData.AbortedTransaction;
+import org.apache.kafka.common.record.MemoryRecords;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+import scala.Option;
+
+/** What only this release calls so. */
+public final class Before {
+    private Before() {
+    }
+
+    static kafka.log.UnifiedLog log(File directory, LogConfig config, long start, long recoveryPoint, Scheduler scheduler,
+            BrokerTopicStats stats, Time time, int producerMs, int checkMs, LogDirFailureChannel failures, boolean isClean) {
+        return UnifiedLog$.MODULE$.apply(directory, config, start, recoveryPoint, scheduler, stats, time, producerMs, checkMs,
+            failures, isClean, Option.empty(), true);
+    }
+
+    static kafka.log.LogAppendInfo append(
+            kafka.log.UnifiedLog log, MemoryRecords records, int leaderEpoch, kafka.log.AppendOrigin origin) {
+        return log.appendAsLeader(records, leaderEpoch, origin, ApiVersion$.MODULE$.latestVersion(), kafka.server.RequestLocal.NoCaching());
+    }
+
+    static kafka.log.ProducerStateManager producers(TopicPartition partition, File directory, int producerMs, Time time) {
+        return new kafka.log.ProducerStateManager(partition, directory, producerMs, time);
+    }
+
+    public static kafka.server.epoch.LeaderEpochFileCache epochs(
+            TopicPartition partition, kafka.server.checkpoints.LeaderEpochCheckpointFile file) {
+        return new kafka.server.epoch.LeaderEpochFileCache(partition, file);
+    }
+
+    public static kafka.server.checkpoints.OffsetCheckpointFile offsets(File file, LogDirFailureChannel failures) {
+        return new kafka.server.checkpoints.OffsetCheckpointFile(file, failures);
+    }
+
+    static AbortedTransaction asMessage(AbortedTransaction one) {
+        return one;
+    }
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -66,11 +67,20 @@ def cases_of_one_run() -> list[str]:
 
 
 def whole(root: Path, *names: str) -> Path:
-    """Put the directories of a broker together: its root files, its metadata log, and some or all partitions."""
+    """Put the directories of a broker together: its root files, its metadata log, and some or all partitions.
+
+    The metadata log has some more partitions in this log directory: it gets another id, so none of them is missing.
+    """
     chosen = [f"{RELEASE}/{name}" for name in ("root", "cluster-metadata", *names)] if names else cases_of_one_run()
     for name in chosen:
         shutil.copytree(bundled(name), root / "data", dirs_exist_ok=True)
-    return root / "data"
+    return with_another_id(root / "data")
+
+
+def with_another_id(data: Path) -> Path:
+    text = (data / "meta.properties").read_text(encoding="utf-8")
+    (data / "meta.properties").write_text(re.sub("(?m)^directory.id=.", "directory.id=_", text), encoding="utf-8")
+    return data
 
 
 def test_nothing_is_said_of_a_sound_log_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -340,6 +350,38 @@ def test_what_damaged_headers_hide_is_lost_with_them(
     assert "is cut: 10 offsets, 5 to 14" in capsys.readouterr().out
 
 
+def test_a_partition_that_is_gone_from_its_log_directory_is_a_loss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Brokers begin it empty; a copy in another log directory of the node, or under way to one, is none of that."""
+    witness = json.loads((FIXTURES / "witnesses" / "broker_starts.json").read_text(encoding="utf-8"))["brokers"]
+    for found in witness.values():
+        assert found["nothing changed"]["records"] > 0
+        assert found["partition missing"]["starts"]
+        assert found["partition missing"]["records"] == 0
+    data, other, name = whole(tmp_path), tmp_path / "other", "codec-gzip-0"
+    other.mkdir()
+    shutil.copy(data / "meta.properties", other)
+    shutil.copy(bundled(f"{RELEASE}/root") / "meta.properties", data)
+
+    def is_missing(*paths: Path) -> bool:
+        """Return whether the partition is among those that are missing; some others always are."""
+        (one,) = [each for each in said(capsys, *paths, status=FINDINGS) if "begins them empty: " in each["what"]]
+        assert (one["kind"], one["file"]) == ("loss", str(data))
+        assert run(shlex.split(one["next"])[1:]) == DONE
+        return name in one["what"]
+
+    assert not is_missing(data)
+    moved = (data / name).rename(other / name)
+    assert is_missing(data)
+    assert not is_missing(data, other)
+    stem = name[:-2]
+    moved = moved.rename(data / f"{stem}-0.{32 * 'a'}-future")
+    assert not is_missing(data)
+    moved.rename(data / f"{stem}-0.{32 * 'a'}-delete")
+    assert is_missing(data)
+
+
 @each_of("made", SAID, ids=lambda made: made.__name__)
 def test_each_kind_of_statement(
     made: Callable[[Path], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -507,7 +549,7 @@ def test_what_brokers_of_a_release_do_not_accept(tmp_path: Path, capsys: pytest.
     early = tmp_path / "early"
     for name in ("cluster-metadata", "root"):
         shutil.copytree(bundled(f"3.9.1/{name}"), early, dirs_exist_ok=True)
-    assert said(capsys, early, "--version", "3.9", status=DONE) == []
+    assert said(capsys, with_another_id(early), "--version", "3.9", status=DONE) == []
     found = said(capsys, early, "--version", "4.4", status=FINDINGS)
     assert "topic delrec has segment.bytes=6000, the least is 1048576" in found[0]["what"]
 

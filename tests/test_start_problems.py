@@ -81,6 +81,7 @@ CHANGES: Final[dict[str, Callable[[Path], None]]] = {
 """By the name of the case in the witness."""
 BY_SEVERAL: Final = {
     "partition.metadata of another topic",
+    "partition missing",
     "partition in two directories",
     "another cluster id",
     "meta.properties missing in one of two",

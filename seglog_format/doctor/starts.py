@@ -19,7 +19,7 @@ from seglog_format.log.path_kind import packed_with, unnamed_base_offset
 from seglog_format.model import MissingOffsets
 from seglog_format.names import METADATA_TOPICS, FileKind, segment_file_name
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
-from seglog_format.recovery.plan import LossReason, circumstances_of, losses_of
+from seglog_format.recovery.plan import DELETE_STATE, LossReason, circumstances_of, losses_of
 from seglog_format.recovery.planned_files import opened_segments
 from seglog_format.recovery.producer_states import forgets_producers
 from seglog_format.recovery.start_problems import (
@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seglog_format.cluster.cluster import Cluster
-    from seglog_format.log.directory import LogDirectory
+    from seglog_format.cluster.image import MetadataImage
+    from seglog_format.log.directory import LogDirectory, TopicPartition
     from seglog_format.log.listing import PartitionEntry
     from seglog_format.log.partition import Partition
+    from seglog_format.record_model import MetaProperties
     from seglog_format.recovery.plan import Losses, LostOffsets, RecoveryPlan
     from seglog_format.recovery.segment_scan import Cut
     from seglog_format.recovery.start_problems import StartProblem
@@ -80,7 +82,10 @@ def about_directories(cluster: Cluster) -> Iterator[Statement]:
             elif not has_metadata(listing):  # else its own examination says so
                 yield from (_of_problem(each, listing.path) for each in missing_ids(listing))
     yield from _of_ids_twice(cluster)
-    yield from _of_other_topics(cluster)
+    state = cluster.metadata() if cluster.metadata_logs else None
+    if state is not None and not state.has_gap and not state.problems:
+        yield from _of_other_topics(cluster, state.image)
+        yield from _of_absent(cluster, state.image)
     yield from _of_strays([entry for listing in listings for entry in listing.partitions])
 
 
@@ -134,6 +139,7 @@ def _of_strays(entries: Sequence[PartitionEntry]) -> Iterator[Statement]:
             yield Statement(Kind.LOSS, what, Location(str(entry.path)), ("SEG-PDR-003",), READERS, step)
 
 
+MOST_NAMED: Final = 5
 LEFT: Final = {
     "stray": "a start found no topic id in it, an unknown one, or that the broker is not among its replicas",
     "future": "it was being made of the original, which another log directory may have, and may end before it",
@@ -141,17 +147,45 @@ LEFT: Final = {
 """Why brokers do not serve a copy, by the state in the name of the directory."""
 
 
-def _of_other_topics(cluster: Cluster) -> Iterator[Statement]:
+def _of_absent(cluster: Cluster, image: MetadataImage) -> Iterator[Statement]:
+    """Yield the log directories without partitions that the metadata log has there."""
+    present: set[tuple[int | None, TopicPartition]] = set()
+    for directory, properties in _with_properties(cluster):
+        entries = (each.name for each in directory.listing.partitions if each.name.state != DELETE_STATE)
+        present.update((properties.node_id, each.topic_partition) for each in entries)
+    for directory, properties in _with_properties(cluster):
+        number = directory_number(properties.directory_id or "")
+        absent = [
+            f"{topic.name}-{partition}"
+            for topic in image.topics.values()
+            for partition, fields in topic.partitions.items()
+            if (properties.node_id, (topic.name, partition)) not in present
+            for node, assigned in zip(fields["replicas"], fields.get("directories") or (), strict=False)
+            if node == properties.node_id and number is not None and directory_number(assigned) == number
+        ]
+        if absent:
+            more = f" and {len(absent) - MOST_NAMED} more" if len(absent) > MOST_NAMED else ""
+            names = f"{', '.join(sorted(absent)[:MOST_NAMED])}{more}"
+            what = f"partitions of this log directory are not here, and a broker that starts begins them empty: {names}"
+            where, step = Location(str(directory.path)), typed("cluster", directory.path)
+            yield Statement(Kind.LOSS, what, where, (), READERS, step)
+
+
+def _with_properties(cluster: Cluster) -> Iterator[tuple[LogDirectory, MetaProperties]]:
+    for directory in cluster.directories.directories:
+        properties = cluster.properties[directory.path]
+        if properties is not None:
+            yield directory, properties
+
+
+def _of_other_topics(cluster: Cluster, image: MetadataImage) -> Iterator[Statement]:
     """Yield the partition directories with a topic id that the metadata log does not have, or not with that number."""
-    state = cluster.metadata() if cluster.metadata_logs else None
-    if state is None or state.has_gap or state.problems:
-        return
     for directory in cluster.directories.directories:
         for key, entry in directory.partitions.items():
             found = None if key[0] in METADATA_TOPICS else topic_id_read(entry.path)
-            known = state.image.topics.get(found) if found is not None else None
+            known = image.topics.get(found) if found is not None else None
             if found is not None and (known is None or key[1] not in known.partitions):
-                topic = known or state.image.topic_named(key[0])
+                topic = known or image.topic_named(key[0])
                 has = "has no such topic" if topic is None else f"has {topic.topic_id} for this topic"
                 has = has if known is None else f"has no partition {key[1]} of topic {known.name}"
                 what = f"{StartEffect.STRAY.value}: its topic id is {found}, and the metadata log {has}"

@@ -2,7 +2,7 @@ package org.apache.kafka.storage.internals.log;
 
 import java.io.File;
 
-/** What only this release calls so. */
+/** What only these releases call so. */
 public final class Before {
     private Before() {
     }

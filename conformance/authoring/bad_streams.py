@@ -202,12 +202,9 @@ def bombs() -> Family:
     small = 2**20
     value = bytes(8 * small)
     for codec, compress in (("gzip", gzip), ("zstd", zstd)):
+        why = "Eight mebibytes of zeros in some kilobytes are valid: a high compression ratio is no reason to refuse a batch."
         family.valid(
-            f"{codec}-8-mib",
-            "Eight mebibytes of zeros in some kilobytes are valid: a high compression ratio is no reason to refuse "
-            "a batch.",
-            must("SEG-COD-016", flags=("BOMB",)),
-            packed(codec, compress, (Rec(value=value),)),
+            f"{codec}-8-mib", why, must("SEG-COD-016", flags=("BOMB",)), packed(codec, compress, (Rec(value=value),))
         )
     for name, why, unit in (
         ("lz4-1-mib", "One mebibyte of zeros is valid with lz4, which compresses to a 255th at best.", packed("lz4", lz4_frame, (Rec(value=bytes(small)),))),

@@ -145,12 +145,9 @@ def _groups(plan: Callable[..., None]) -> None:
     top = 2**31 - 1
     for name, base, groups in (("fits", top + 1, [[0, 10]]), ("too-far", top + 2, [[0], [10]])):
         far = [segment(0), segment(10), segment(base), segment(base + 10)]
+        why = "For merging, a segment ends at the offset before the next base offset."
         plan(
-            f"group-span-{name}",
-            "For merging, a segment ends at the offset before the next base offset.",
-            group,
-            [*groups, [base]] if name == "too-far" else [[0, 10], [base]],
-            listing=far,
+            f"group-span-{name}", why, group, [*groups, [base]] if name == "too-far" else [[0, 10], [base]], listing=far
         )
     hollow = [segment(0), segment(10, size=0, nextOffset=10), segment(top + 50), segment(top + 60)]
     keys = must("SEG-CMP-007")

@@ -484,13 +484,9 @@ def _lz4_damage(family: Family) -> None:
     header = should("SEG-COD-006")
     flags = {"version-0": LZ4_INDEPENDENT, "version-2": 0x80 | LZ4_INDEPENDENT, "reserved-bit-1": LZ4_PLAIN | 2}
     for name, value in flags.items():
+        why = "The frame header has another version, or a reserved bit is set."
         refused(
-            family,
-            name,
-            "The frame header has another version, or a reserved bit is set.",
-            header,
-            "lz4",
-            lambda data, value=value: lz4_header(value) + lz4_packed(data) + LZ4_END,
+            family, name, why, header, "lz4", lambda data, value=value: lz4_header(value) + lz4_packed(data) + LZ4_END
         )
     for block in (0x00, 0x30, 0xC0):
         refused(

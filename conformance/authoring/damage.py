@@ -166,14 +166,9 @@ def _legacy(family: Family) -> None:
             (len(whole) - 1, "value"),
             (len(whole) - 6, "key"),
         ):
+            why = "One bit of a message was changed: its checksum shows it."
             family.invalid(
-                f"magic-{magic}-flip-{name}",
-                "One bit of a message was changed: its checksum shows it.",
-                basis,
-                "crc",
-                good,
-                flipped(whole, byte_position, 4),
-                more=last,
+                f"magic-{magic}-flip-{name}", why, basis, "crc", good, flipped(whole, byte_position, 4), more=last
             )
         for name, why, value in (
             (f"magic-{magic}-crc-32c", "The message has a CRC-32C, as record batches have it: this is the wrong polynomial for messages.", crc32c(whole[16:])),
@@ -261,13 +256,9 @@ def lengths() -> Family:
         why = "The length is wrong, so the batch ends in the wrong place; the checksum shows it."
         family.invalid(f"length-{name}", why, checked, "crc", GOOD, replaced(WHOLE, *LENGTH, number))
     bare = Batch(base=10, stored=b"", recs=(), last_delta=2, count=3).encoded()
+    reason = "The header counts records, but there are none; the checksum is right."
     family.invalid(
-        "records-missing",
-        "The header counts records, but there are none; the checksum is right.",
-        must("SEG-BAT-008", flags=("BATCH_LENGTH",), needs=("magic:2",)),
-        "count",
-        GOOD,
-        bare,
+        "records-missing", reason, must("SEG-BAT-008", flags=("BATCH_LENGTH",), needs=("magic:2",)), "count", GOOD, bare
     )
     basis = should("SEG-LOG-004", flags=("BATCH_LENGTH",), needs=("partialTail",))
     past = replaced(WHOLE, *LENGTH, INT32_MAX)

@@ -74,12 +74,9 @@ def _offsets(family: Family) -> None:
         ("alone", Batch(base=10, recs=recs, last_delta=1)),
         ("compressed", packed("gzip", gzip, recs)),
     ):
+        why = "A record has an offset above the last offset of its batch, and no other batch has it: it is delivered."
         family.valid(
-            f"record-beyond-the-last-delta-{name}",
-            "A record has an offset above the last offset of its batch, and no other batch has it: it is delivered.",
-            above,
-            replace(unit, last_delta=1),
-            more=Batch(base=100),
+            f"record-beyond-the-last-delta-{name}", why, above, replace(unit, last_delta=1), more=Batch(base=100)
         )
 
 
@@ -322,13 +319,9 @@ def _control(reads: Family, to: Repairs) -> None:
         ("of-version-minus-1", control(control_key(2), struct.pack(">h", -1) + LEADER_CHANGE[2:])),
     ):
         kept = segment([leader, unit, later])
+        why = "Recovery reads control records of producers alone: one of a quorum stays, whatever is in it."
         to.recover(
-            f"quorum-record-{name}-stays",
-            "Recovery reads control records of producers alone: one of a quorum stays, whatever is in it.",
-            must("SEG-RCV-008", "SEG-CTL-006"),
-            kept,
-            {**kept, **epochs((3, 0))},
-            3,
+            f"quorum-record-{name}-stays", why, must("SEG-RCV-008", "SEG-CTL-006"), kept, {**kept, **epochs((3, 0))}, 3
         )
     for name, value in (("cut-short", LEADER_CHANGE[:3]), ("of-version-minus-1", struct.pack(">h", -1))):
         kept = segment([leader, replace(control(control_key(2), value), producer_id=9, producer_epoch=2), later])

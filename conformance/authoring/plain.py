@@ -30,12 +30,9 @@ def plain_batches() -> Family:
         family.valid(f"base-offset-{name}", why, must("SEG-BAT-001", "SEG-REC-012"), Batch(base=base, recs=(R1, R2)))
     for count in (2, 63, 64, 65, 200):
         recs = tuple(Rec(key=b"%d" % at, value=b"v%d" % at, time=at) for at in range(count))
+        reason = "From the 65th record on, an offset delta takes two bytes; a reader that expects one byte misreads the record."
         family.valid(
-            f"records-{count}",
-            "From the 65th record on, an offset delta takes two bytes; a reader that expects one byte misreads the "
-            "record.",
-            must("SEG-BAT-008", "SEG-REC-012", "SEG-REC-004"),
-            Batch(base=7, recs=recs),
+            f"records-{count}", reason, must("SEG-BAT-008", "SEG-REC-012", "SEG-REC-004"), Batch(base=7, recs=recs)
         )
     for size in (63, 64, 127, 8191, 8192, 20_000):
         family.valid(

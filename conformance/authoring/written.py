@@ -134,13 +134,9 @@ def _batches(to: Written) -> None:
     one = _sent(Rec())
     for count, offset in ((1, 0), (1, 2**40), (1, 2**63 - 2), (2, 2**63 - 3), (20, 2**63 - 21)):
         many = replace(one, recs=one.recs * count)
+        reason = "A leader assigns offsets of 64 bits, up to the last one of a log."
         to.leads(
-            f"at-{offset}",
-            "A leader assigns offsets of 64 bits, up to the last one of a log.",
-            basis,
-            [many],
-            [entry(replace(many, base=offset, leader_epoch=6), offset)],
-            offset,
+            f"at-{offset}", reason, basis, [many], [entry(replace(many, base=offset, leader_epoch=6), offset)], offset
         )
     to.refuses(
         "past-the-last-offset",
@@ -214,14 +210,9 @@ def _stamped(to: Written) -> None:
     for name, given, codec in (("plain", batch, "none"), ("gzip", batch, "gzip")):
         unit = given if codec == "none" else replace(given, codec=codec, compress=COMPRESSORS[codec])
         stamped = _placed(unit, attributes=LOG_APPEND_TIME, max_timestamp=NOW + DAY)
+        why = "LogAppendTime: a leader writes its clock and the timestamp type into the header; the deltas stay."
         to.leads(
-            f"log-append-time-{name}",
-            "LogAppendTime: a leader writes its clock and the timestamp type into the header; the deltas stay.",
-            basis,
-            [unit],
-            [entry(stamped, 700)],
-            config=STAMPED,
-            now=str(NOW + DAY),
+            f"log-append-time-{name}", why, basis, [unit], [entry(stamped, 700)], config=STAMPED, now=str(NOW + DAY)
         )
     same = replace(batch, max_timestamp=NOW + 3)
     none = Batch(recs=(Rec(), Rec()), leader_epoch=-1, base_timestamp=-1)
@@ -415,14 +406,9 @@ def _followers(to: Written) -> None:
         inner = tuple(Msg(magic=magic, offset=at if magic else 80 + at, timestamp=NOW + at) for at in range(3))
         wrapper = Wrapper(magic=magic, inner=inner, offset=82, offsets=(80, 81, 82), compress=COMPRESSORS["gzip"])
         for offset in (80, 82):
+            reason = "A follower only sees the wrapper's offset, which is that of its last message."
             to.follows(
-                f"magic-{magic}-wrapper-{offset}",
-                "A follower only sees the wrapper's offset, which is that of its last message.",
-                old,
-                [wrapper],
-                [entry(wrapper, 82)],
-                offset,
-                leaderEpoch=1,
+                f"magic-{magic}-wrapper-{offset}", reason, old, [wrapper], [entry(wrapper, 82)], offset, leaderEpoch=1
             )
         to.refuses(
             f"magic-{magic}-wrapper-83", "The wrapper ends below the end of the log.", old, [wrapper], policy="replicate", baseOffset="83"

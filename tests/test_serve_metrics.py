@@ -21,7 +21,7 @@ from helpers.support import bundled
 
 from proofs.serve.client import Client
 from seglog_format.cli.serve import status_text
-from seglog_format.serve.metrics import MetricsEndpoint
+from seglog_format.serve.metrics_endpoint import MetricsEndpoint
 
 if TYPE_CHECKING:
     from pathlib import Path

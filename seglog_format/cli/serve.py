@@ -473,7 +473,7 @@ def _writers(acknowledge: Literal["flushed", "written"]) -> Writers:
 def _offer_metrics(server: Server, port: int | None, closing: ExitStack) -> None:
     if port is None:
         return
-    from seglog_format.serve.metrics import MetricsEndpoint
+    from seglog_format.serve.metrics_endpoint import MetricsEndpoint
 
     endpoint = closing.enter_context(MetricsEndpoint(port, lambda: server.metrics.text(server.load)))
     diagnose(f"metrics on http://127.0.0.1:{endpoint.port}/metrics")

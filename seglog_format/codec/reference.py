@@ -31,6 +31,7 @@ from seglog_format.codec.framing import (
     short_tail,
     tail_of_size,
 )
+from seglog_format.codec.index_entries import check_transaction_version
 from seglog_format.codec.parse import explain, parse
 from seglog_format.codec.plain import (
     MessageReader,
@@ -49,7 +50,6 @@ from seglog_format.codec.side_files import (
     DecodedSnapshot,
     check_count,
     check_size,
-    check_transaction_version,
     check_version,
     require_crc,
 )

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar
 
 from seglog_format.arguments import Closing
 from seglog_format.codec.decoders import decoders_of
-from seglog_format.codec.side_files import (
+from seglog_format.codec.index_entries import (
     Slots,
-    decode_producer_snapshot,
     slot_fields,
     trailing_zero_size,
     usable_offset_slots,
@@ -399,6 +398,8 @@ class ProducerSnapshot:
     @classmethod
     def from_source(cls, source: ByteSource, path: str = "") -> Self:
         """Decode a snapshot from a source of bytes, as `from_bytes` does."""
+        from seglog_format.codec.side_files import decode_producer_snapshot  # noqa: PLC0415 - loaded with the first
+
         refuse_beyond(MAX_WHOLE_SIZE, source.size, path)
         decoders = decoders_of(source)
         decode = decode_producer_snapshot if decoders is None else decoders.producer_snapshot

@@ -1,15 +1,13 @@
-"""Counters of a server in Prometheus's text format, and the HTTP endpoint where Prometheus reads them."""
+"""Counters of a server in Prometheus's text format."""
 
 from __future__ import annotations
 
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
+    from collections.abc import Iterator
 
 
 class Load(NamedTuple):
@@ -90,56 +88,3 @@ def _described(name: str, kind: str, text: str, value: int) -> Iterator[str]:
     yield f"# HELP seglog_{name} {text}"
     yield f"# TYPE seglog_{name} {kind}"
     yield f"seglog_{name} {value}"
-
-
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-
-
-class MetricsEndpoint:
-    """Answers ``GET /metrics`` on 127.0.0.1 in a thread of its own. A context manager.
-
-    Attributes:
-        port: the port that it listens on.
-
-    Raises:
-        OSError: the port cannot be bound.
-    """
-
-    def __init__(self, port: int, text: Callable[[], str]) -> None:
-        """Bind the port.
-
-        Args:
-            port: 0 for any.
-            text: returns the answer.
-        """
-
-        class Handler(BaseHTTPRequestHandler):
-            timeout = 5
-
-            def do_GET(self) -> None:
-                is_known = self.path.split("?")[0] == "/metrics"
-                body = (text() if is_known else "look at /metrics\n").encode()
-                self.send_response(200 if is_known else 404)
-                self.send_header("Content-Type", CONTENT_TYPE)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self._server.daemon_threads = True
-        self.port: int = self._server.server_address[1]
-        self._thread = Thread(target=self._server.serve_forever, name="seglog-metrics", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()

@@ -186,11 +186,11 @@ def test_a_broker_that_is_imitated_forgets_producers(tmp_path: Path) -> None:
     assert not recover(directory, options=LIKE_BROKER).steps
 
 
-@pytest.mark.req("SEG-PSN-010")
-def test_batches_that_brokers_cannot_apply_are_left_out(tmp_path: Path) -> None:
-    """A marker that cannot be read, and a batch outside of the open transaction of its producer."""
+@pytest.mark.req("SEG-PSN-010", "SEG-PSN-011")
+def test_a_batch_outside_of_the_open_transaction_counts_and_an_unreadable_marker_does_not(tmp_path: Path) -> None:
+    """No broker can apply them: the one is the last data batch of its producer, the other says nothing."""
     marker = patched(control(5, 1, producer=9), 61, "b", 0)
     outside = entry(6, producer_id=7, producer_epoch=0, base_sequence=1)
     directory = make(tmp_path, OPEN | {"0.log": OPEN["0.log"] + marker + outside}, clean=True)
     recover(directory).apply()
-    assert producers_in(directory) == {7: (0, 1), 8: (0, -1), 9: (0, 4)}
+    assert producers_in(directory) == {7: (1, 1), 8: (0, -1), 9: (0, 4)}

@@ -461,13 +461,12 @@ def lz4s() -> Family:
                 "links": [],
             },
             "LZ4_CHECKSUM": {
-                "effect": "Brokers up to 4.1 pass over the checksum of the content; other decoders compare it.",
+                "effect": "Brokers up to 4.4 pass over the checksum of the content; other decoders compare it.",
                 "links": ["https://issues.apache.org/jira/browse/KAFKA-20528"],
             },
         },
     )
     basis = must("SEG-COD-006", "SEG-COD-009")
-    options = {"flags": ("LZ4_OPTIONS",)}
     family.valid(
         "by-a-broker",
         "Three records in a stored block, as a broker writes them.",
@@ -512,54 +511,15 @@ def lz4s() -> Family:
             basis,
             packed("lz4", lambda data, code=code: lz4_header(block=code << 4) + lz4_packed(data) + LZ4_END, WIDE),
         )
-    family.valid(
-        "content-size",
-        "The frame header contains the content size.",
-        must("SEG-COD-013", **options),
-        packed(
-            "lz4",
-            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data)) + lz4_packed(data) + LZ4_END,
-            TEXT,
-        ),
-    )
-    family.valid(
-        "block-checksums",
-        "Each block has a checksum.",
-        must("SEG-COD-012", **options),
-        packed(
-            "lz4",
-            lambda data: (
-                lz4_header(LZ4_PLAIN | LZ4_BLOCK_CHECKSUM)
-                + lz4_packed(data[:60], checksum=True)
-                + lz4_stored(data[60:], checksum=True)
-                + LZ4_END
-            ),
-            TEXT,
-        ),
-    )
-    family.valid(
-        "content-checksum",
-        "The frame has a content checksum, which is right.",
-        must("SEG-COD-013", **options),
-        packed(
-            "lz4",
-            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + xxh32(data),
-            TEXT,
-        ),
-    )
     everything = LZ4_PLAIN | LZ4_CONTENT_CHECKSUM | LZ4_BLOCK_CHECKSUM | LZ4_CONTENT_SIZE
-    family.valid(
-        "all-options",
-        "The frame has a content size, block checksums and a content checksum.",
-        must("SEG-COD-012", "SEG-COD-013", **options),
-        packed(
-            "lz4",
-            lambda data: (
-                lz4_header(everything, size=len(data)) + lz4_packed(data, checksum=True) + LZ4_END + xxh32(data)
-            ),
-            TEXT,
-        ),
-    )
+    size, checksum, both = ("SEG-COD-013",), ("SEG-COD-012",), ("SEG-COD-012", "SEG-COD-013")
+    for name, why, rules, frame in (
+        ("content-size", "The frame header contains the content size.", size, lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data)) + lz4_packed(data) + LZ4_END),
+        ("block-checksums", "Each block has a checksum.", checksum, lambda data: lz4_header(LZ4_PLAIN | LZ4_BLOCK_CHECKSUM) + lz4_packed(data[:60], checksum=True) + lz4_stored(data[60:], checksum=True) + LZ4_END),
+        ("content-checksum", "The frame has a content checksum, which is right.", size, lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + xxh32(data)),
+        ("all-options", "The frame has a content size, block checksums and a content checksum.", both, lambda data: lz4_header(everything, size=len(data)) + lz4_packed(data, checksum=True) + LZ4_END + xxh32(data)),
+    ):  # fmt: skip
+        family.valid(name, why, must(*rules, flags=("LZ4_OPTIONS",)), packed("lz4", frame, TEXT))
     family.valid(
         "end-mark-with-top-bit",
         "A block size of 0 ends the frame, also if its top bit marks a stored block.",
@@ -608,28 +568,18 @@ def _lz4_choices(family: Family) -> None:
         should("SEG-COD-011", flags=("LZ4_FRAMES",)),
         packed("lz4", lambda data: b"".join(map(lz4_frame, halves(data)))),
     )
-    _choice(
-        family,
-        "wrong-content-checksum",
-        "The content checksum is wrong; brokers do not verify it.",
-        should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
-        packed(
-            "lz4",
-            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + b"\1\2\3\4",
-            TEXT,
-        ),
-    )
-    _choice(
-        family,
-        "wrong-content-size",
-        "The content size is wrong; brokers do not verify it.",
-        should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
-        packed(
-            "lz4",
-            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data) + 1) + lz4_packed(data) + LZ4_END,
-            TEXT,
-        ),
-    )
+    for name, frame in (
+        ("checksum", lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + b"\1\2\3\4"),
+        ("size", lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data) + 1) + lz4_packed(data) + LZ4_END),
+    ):  # fmt: skip
+        why = f"The content {name} is wrong; brokers do not verify it."
+        basis = must("SEG-COD-013", flags=("LZ4_CHECKSUM",))
+        batch = packed("lz4", frame, TEXT)
+        family.valid(f"wrong-content-{name}", why, basis, GOOD, batch, more=batch.follower())
+        for magic in (0, 1):
+            inner, since = (Msg(magic=magic),), "0.10" if magic else "0.8.2"
+            wrapper = Wrapper(magic=magic, inner=inner, codec="lz4", compress=frame)
+            family.valid(f"wrong-content-{name}-in-magic-{magic}", why, replace(basis, since=since), wrapper)
 
 
 def refused(

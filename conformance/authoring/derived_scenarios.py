@@ -152,8 +152,8 @@ def _timed() -> Iterator[Scenario]:
     epochs = must("SEG-APP-017", "SEG-CKP-006")
     why = "A leader goes on under the newest epoch of the log."
     yield write("same-epoch", why, epochs, append(at(0, 0), leaderEpoch=5), append(at(0, 1), leaderEpoch=5), {"do": "roll"}, append(at(0, 3), leaderEpoch=5))  # fmt: skip
-    state = must("SEG-PSN-011", "SEG-ROL-015")
-    why = "A batch outside of transactions changes the state of a producer whose transaction is open."
+    state = must("SEG-APP-023", "SEG-ROL-015")
+    why = "A batch outside of transactions is refused while its producer's transaction is open, also from a leader."
     opened = sent(7, 0, attributes=TRANSACTIONAL)
     for name, count in (("one", 1), ("two", 2)):
         yield write(f"plain-in-a-transaction-{name}", why, state, follow(opened), follow(sent(7, 1, count=count, base=1)), {"do": "roll"}, LOOK)  # fmt: skip

@@ -44,6 +44,7 @@ def kinds(families: Mapping[str, Family]) -> None:
     """
     _headers(families)
     _ends(families["index-build"], families["transactions"], Repairs(families["recovery"]))
+    _outside(families)
     _scans(Repairs(families["recovery"]))
     _loaded(Repairs(families["recovery"]))
     _names(Repairs(families["recovery"]))
@@ -115,6 +116,35 @@ def _ends(builds: Family, reads: Family, to: Repairs) -> None:
         reading = {"files": hexed({**kept, **listed}), "offset": "0", "isolation": "read_committed"}
         expect: Json = {"records": found, "nextOffset": str(last + 4)}
         reads.add(f"end-{name}", "read", "valid", why, must(rule, "SEG-LKP-011"), request=reading, expect=expect)
+
+
+def _outside(families: Mapping[str, Family]) -> None:
+    """Ask for logs with plain batches while their producer has a transaction open, as no leader lets it write."""
+    decides, reads, to = families["decisions"], families["transactions"], Repairs(families["recovery"])
+    done: list[Batch] = [data(0, b"a"), marker("COMMIT", 1), data(2, b"b", sequence=1)]
+    for name, count, is_ended in (("open", 1, False), ("aborted", 1, True), ("aborted-twice", 2, True)):
+        plain = [data(3 + at, b"x", sequence=2 + at, transactional=False) for at in range(count)]
+        last = 2 + count
+        end = marker("ABORT", last + 1)
+        log = [*done, *plain, *([end] if is_ended else [])]
+        given = segment(log) | ({name_of(0, ".txnindex"): aborted(9, 2, last + 1, last + 2)} if is_ended else {})
+        why = "The log has a batch outside of its producer's open transaction: who has to read it to open it refuses."
+        step = {"do": "append", "records": Batch().encoded().hex()}
+        request: Json = {"files": hexed(given), "now": "5000", "config": {}, "options": {}, "steps": [step]}
+        decides.add(f"write-outside-of-{name}", "write", "invalid", why, must("SEG-APP-023"), request=request, expect={"reject": {}})  # fmt: skip
+        decides.cases[-1]["untold"] = ["steps"]
+        why = "A batch outside of transactions counts for the state of its producer."
+        first, time = (-1, end.newest) if is_ended else (2, 1000)
+        shot = snapshot((9, first), last_offset=last, sequence=1 + count, time=time)
+        left = {**given, name_of(len(log), ".snapshot"): shot}
+        to.recover(f"outside-of-{name}", why, must("SEG-PSN-010", "SEG-PSN-011"), given, left, len(log), modes="t", cleanShutdown=True)  # fmt: skip
+        if is_ended:
+            found = [one for answer in lay([done[0], *plain])[1] for one in answer["records"]]
+            why = (
+                "A batch outside of transactions is delivered, even if its producer's transaction around it is aborted."
+            )
+            request = {"files": hexed(given), "offset": "0", "isolation": "read_committed"}
+            reads.add(f"outside-of-{name}", "read", "valid", why, must("SEG-LKP-011"), request=request, expect={"records": found, "nextOffset": str(len(log))})  # fmt: skip
 
 
 def _unread(to: Repairs) -> None:

@@ -47,7 +47,7 @@ def forgets_producers(
 def states_from_logs(ends: Iterable[tuple[LogSegment, int]], log_start_offset: int) -> ProducerStates:
     """Return the states at the end of a log from its batches alone, as a broker computes them.
 
-    Checksums are not checked, as brokers do not check them here. What a broker cannot apply is left out.
+    Checksums are not checked, as brokers do not check them here. An end marker that cannot be read is left out.
 
     Args:
         ends: segments in order, each with the number of bytes that count.
@@ -87,9 +87,8 @@ def _apply(states: ProducerStates, frame: Frame, path: str) -> None:
     assert isinstance(header, RecordBatchHeader)
     try:
         marker = end_marker_of(frame, Location(path, frame.position))
-        changes = states.changes([(header, marker)], Origin.REPLICATION)
+        states.apply(states.changes([(header, marker)], Origin.REPAIR), header.next_offset)
     except UnreadableError:
         raise
     except SeglogError:
         return
-    states.apply(changes, header.next_offset)

@@ -155,7 +155,10 @@ class Origin(Enum):
     """The broker itself, which appends end markers and records of its own topics: sequences are not checked."""
 
     REPLICATION = "replication"
-    """A follower that copies its leader, or a log that is read again: the leader's checks are not repeated."""
+    """A follower that copies its leader, or a log that is opened: the leader's checks are not repeated."""
+
+    REPAIR = "repair"
+    """A log that is repaired: nothing is checked, since its batches stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +339,7 @@ def _ended(
     if marker is None:
         return current
     _check_epoch(header, current, origin)
-    if origin is not Origin.REPLICATION and marker.coordinator_epoch < current.coordinator_epoch:
+    if origin in (Origin.CLIENT, Origin.COORDINATOR) and marker.coordinator_epoch < current.coordinator_epoch:
         msg = (
             f"coordinator epoch {marker.coordinator_epoch} of a marker is older than {current.coordinator_epoch}, "
             f"the latest of producer {header.producer_id}"
@@ -369,13 +372,13 @@ def check_data_batch(header: RecordBatchHeader, known: Producer, current: Produc
     _check_epoch(header, current, origin)
     if origin is Origin.CLIENT:
         _check_sequence(header, known, current)
-    if current.current_txn_first_offset != NO_OFFSET and not header.is_transactional:
+    if origin is not Origin.REPAIR and current.current_txn_first_offset != NO_OFFSET and not header.is_transactional:
         msg = f"producer {header.producer_id} has a transaction open, and this batch is not part of it"
         raise AppendError(msg, "SEG-APP-023")
 
 
 def _check_epoch(header: RecordBatchHeader, current: Producer, origin: Origin) -> None:
-    if origin is not Origin.REPLICATION and header.producer_epoch < current.producer_epoch:
+    if origin in (Origin.CLIENT, Origin.COORDINATOR) and header.producer_epoch < current.producer_epoch:
         msg = (
             f"epoch {header.producer_epoch} of producer {header.producer_id} is older than its latest, "
             f"{current.producer_epoch}"

@@ -190,18 +190,28 @@ def keep_snapshots(files: dict[str, bytes], offsets: Iterable[int]) -> None:
             del files[name]
 
 
-def producers_before(files: Directory, offset: int, decompress: Decompress) -> Producers:
-    """Return the producers where a segment begins: by the newest snapshot there, and the entries after it."""
+def producers_before(files: Directory, offset: int, decompress: Decompress, *, is_opened: bool = True) -> Producers:
+    """Return the producers where a segment begins: by the newest snapshot there, and the entries after it.
+
+    Raises:
+        Damage: the log is opened, and has a batch outside of the open transaction of its producer.
+    """
     usable = [at for at in snapshot_offsets(files) if at <= offset and is_readable(files[file_name(at, SNAPSHOT)])]
     if not usable:  # SEG-PSN-005
-        return replayed(Producers(), files, range(offset), decompress)
-    return replayed(producers_in(files[file_name(usable[-1], SNAPSHOT)]), files, range(usable[-1], offset), decompress)
+        return replayed(Producers(), files, range(offset), decompress, is_opened=is_opened)
+    known, after = producers_in(files[file_name(usable[-1], SNAPSHOT)]), range(usable[-1], offset)
+    return replayed(known, files, after, decompress, is_opened=is_opened)
 
 
-def replayed(producers: Producers, files: Directory, offsets: range, decompress: Decompress) -> Producers:
+def replayed(
+    producers: Producers, files: Directory, offsets: range, decompress: Decompress, *, is_opened: bool = False
+) -> Producers:
     """Return producers after more entries of a log: from the first that ends in a range of offsets."""
     for base in base_offsets(files):
         for entry in up_to_damage(files[file_name(base, LOG)]) if base < offsets.stop else ():
             if entry.last_offset >= offsets.start:
+                is_plain = not (entry.is_control or entry.is_transactional)
+                if is_opened and is_plain and entry.producer_id in producers.open_offsets:
+                    raise Damage("SEG-APP-023", entry.position, "outside of the open transaction")
                 producers.add(entry, or_none(marker_of, entry, decompress))
     return producers

@@ -330,7 +330,7 @@ def rebuild_indexes(
         if base not in changed and base in base_offsets(known):
             files[file_name(base, TIME_INDEX)] = indexes.time
             continue
-        open_offsets = producers_before(known, base, decompress).open_offsets
+        open_offsets = producers_before(known, base, decompress, is_opened=False).open_offsets
         aborted = transaction_index.build(up_to_damage(log), open_offsets, decompress)
         put_indexes(files, base, indexes, aborted, settings)
         found += rising_epochs(log)

@@ -378,7 +378,7 @@ def lz4s() -> Family:
                 "links": [],
             },
             "LZ4_CHECKSUM": {
-                "effect": "Brokers up to 4.1 pass over the checksum of the content; other decoders compare it.",
+                "effect": "Brokers up to 4.4 pass over the checksum of the content; other decoders compare it.",
                 "links": ["https://issues.apache.org/jira/browse/KAFKA-20528"],
             },
         },
@@ -449,12 +449,20 @@ def _lz4_choices(family: Family) -> None:
         ("linked-blocks", "The frame header lets blocks refer to earlier ones, as the lz4 tool writes it by default.", should("SEG-COD-006", flags=("LZ4_LINKED",)),
          packed("lz4", lambda data: lz4_header(LZ4_VERSION) + lz4_packed(data) + LZ4_END, TEXT)),
         ("two-frames", "The records continue in a second frame.", should("SEG-COD-011", flags=("LZ4_FRAMES",)), packed("lz4", lambda data: b"".join(map(lz4_frame, halves(data))))),
-        ("wrong-content-checksum", "The content checksum is wrong; brokers do not verify it.", should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
-         packed("lz4", lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + b"\1\2\3\4", TEXT)),
-        ("wrong-content-size", "The content size is wrong; brokers do not verify it.", should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
-         packed("lz4", lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data) + 1) + lz4_packed(data) + LZ4_END, TEXT)),
     ):  # fmt: skip
         _choice(family, name, why, basis, batch)
+    for name, frame in (
+        ("checksum", lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + b"\1\2\3\4"),
+        ("size", lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data) + 1) + lz4_packed(data) + LZ4_END),
+    ):  # fmt: skip
+        why = f"The content {name} is wrong; brokers do not verify it."
+        basis = must("SEG-COD-013", flags=("LZ4_CHECKSUM",))
+        batch = packed("lz4", frame, TEXT)
+        family.valid(f"wrong-content-{name}", why, basis, GOOD, batch, more=batch.follower())
+        for magic in (0, 1):
+            inner, since = (Msg(magic=magic),), "0.10" if magic else "0.8.2"
+            wrapper = Wrapper(magic=magic, inner=inner, codec="lz4", compress=frame)
+            family.valid(f"wrong-content-{name}-in-magic-{magic}", why, replace(basis, since=since), wrapper)
 
 
 def refused(

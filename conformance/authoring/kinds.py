@@ -44,6 +44,7 @@ def kinds(families: Mapping[str, Family]) -> None:
     """
     _headers(families)
     _ends(families["index-build"], families["transactions"], Repairs(families["recovery"]))
+    _outside(families["transactions"])
     _scans(Repairs(families["recovery"]))
     _loaded(Repairs(families["recovery"]))
     _names(Repairs(families["recovery"]))
@@ -114,6 +115,19 @@ def _ends(builds: Family, reads: Family, to: Repairs) -> None:
         reading = {"files": hexed({**kept, **listed}), "offset": "0", "isolation": "read_committed"}
         expect: Json = {"records": found, "nextOffset": str(last + 4)}
         reads.add(f"end-{name}", "read", "valid", why, must(rule, "SEG-LKP-011"), request=reading, expect=expect)
+
+
+def _outside(reads: Family) -> None:
+    """Ask for logs with plain batches while their producer has a transaction open, as no leader lets it write."""
+    done: list[Batch] = [data(0, b"a"), marker("COMMIT", 1), data(2, b"b", sequence=1)]
+    for name, count in (("", 1), ("-twice", 2)):
+        plain = [data(3 + at, b"x", sequence=2 + at, transactional=False) for at in range(count)]
+        end = marker("ABORT", 3 + count)
+        given = segment([*done, *plain, end]) | {name_of(0, ".txnindex"): aborted(9, 2, 3 + count, 4 + count)}
+        found = [one for answer in lay([done[0], *plain])[1] for one in answer["records"]]
+        why = "A batch outside of transactions is delivered, even if its producer's transaction around it is aborted."
+        request = {"files": hexed(given), "offset": "0", "isolation": "read_committed"}
+        reads.add(f"outside-of-aborted{name}", "read", "valid", why, must("SEG-LKP-011"), request=request, expect={"records": found, "nextOffset": str(4 + count)})  # fmt: skip
 
 
 def _unread(to: Repairs) -> None:

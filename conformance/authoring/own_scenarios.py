@@ -264,19 +264,20 @@ def _flushes(add: ScenarioCases) -> None:
 
 
 def _opening(add: ScenarioCases) -> None:
-    units = [batch(NOW + at, base=number) for number, at in enumerate((10, 30, 20))]
-    files = {name_of(0): bytes_of(units), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""}
-    add.write(
-        "largest-timestamp-of-a-log-that-was-there",
-        "When a log is opened, its largest timestamp is found also without a time index entry.",
-        should("SEG-ROL-014", needs=("strictAppend",)),
-        {"files": {name_of(0, ".timeindex"): time_entry(NOW + 30, 1).hex()}},
-        append(batch(NOW + 5)),
-        {"do": "roll"},
-        files=files,
-        options={"cleanShutdown": True},
-        index_interval_bytes="4096",
-    )
+    files = {name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""}
+    for name, times, first in (("", (10, 30, 20), 1), ("-twice", (10, 30, 30), 1), ("-thrice", (30, 10, 30, 30), 0)):
+        units = [batch(NOW + at, base=number) for number, at in enumerate(times)]
+        add.write(
+            f"largest-timestamp{name}-of-a-log-that-was-there",
+            "When a log is opened, its largest timestamp is found also without a time index entry.",
+            should("SEG-ROL-014", needs=("strictAppend",)),
+            {"files": {name_of(0, ".timeindex"): time_entry(NOW + 30, first).hex()}},
+            append(batch(NOW + 5)),
+            {"do": "roll"},
+            files={**files, name_of(0): bytes_of(units)},
+            options={"cleanShutdown": True},
+            index_interval_bytes="4096",
+        )
     old = [Msg(offset=at, timestamp=NOW + at) for at in range(3)]
     add.write(
         "old-log-goes-on",

@@ -408,16 +408,17 @@ def offsets() -> Family:
             Msg(offset=offset).encoded(),
             more=Msg(offset=9),
         )
-    inner = (Msg(magic=0, offset=5), Msg(magic=0, offset=-4))
-    family.invalid(
-        "magic-0-negative-inside",
-        "A message with a negative offset in a wrapper.",
-        should("SEG-MSG-025", needs=("magic:0", "codec:gzip"), flags=("HEADER_OFFSETS",), since="0.8"),
-        "offset",
-        Msg(magic=0, offset=3),
-        Wrapper(magic=0, offset=5, inner=inner, compress=gzip).encoded(),
-        more=Msg(magic=0, offset=9),
-    )
+    for name, numbers in (("negative", (5, -4)), ("first-minus-1", (-1, 5)), ("least", (5, -(2**63)))):
+        inner = tuple(Msg(magic=0, offset=number) for number in numbers)
+        family.invalid(
+            f"magic-0-{name}-inside",
+            "A message with a negative offset in a wrapper.",
+            should("SEG-MSG-025", needs=("magic:0", "codec:gzip"), flags=("HEADER_OFFSETS",), since="0.8"),
+            "offset",
+            Msg(magic=0, offset=3),
+            Wrapper(magic=0, offset=5, inner=inner, compress=gzip).encoded(),
+            more=Msg(magic=0, offset=9),
+        )
     return family
 
 

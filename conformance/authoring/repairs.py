@@ -416,19 +416,23 @@ def _settings(to: Repairs) -> None:
     basis = should("SEG-RCV-025", needs=KEEPS_INTERVAL)
     long = row(40)
     tail = row(20, base=120)
-    for interval in (0, 50, 100, 128, 150, 200, 256, 300, 500, 512, 1000, 1024, 2000):
-        known = segment(long, interval=interval)
+    big = [Batch(base=at, recs=(Rec(value=bytes(1500)),), base_timestamp=1000 + at) for at in range(12)]
+    small = (0, 50, 100, 128, 150, 200, 256, 300, 500, 512, 1000, 1024, 2000)
+    for interval in (*small, 5000, 8192, 10000):
+        first = long if interval in small else big
+        start = first[-1].next_offset
+        after = tail if first is long else [replace(one, base=start + at) for at, one in enumerate(big)]
+        known = segment(first, interval=interval)
         to.recover(
             f"interval-{interval}",
             "The index of an earlier segment shows the index interval; recovery uses the same.",
             basis,
-            {**known, **segment(tail, 120, interval=9_999_999)},
-            {**known, **segment(tail, 120, interval=interval), **epochs((0, 120))},
-            180,
+            {**known, **segment(after, start, interval=9_999_999)},
+            {**known, **segment(after, start, interval=interval), **epochs((0, start))},
+            after[-1].next_offset,
             indexIntervalBytes=None,
-            recoveryPoint="120",
+            recoveryPoint=str(start),
         )
-    big = [Batch(base=at, recs=(Rec(value=bytes(1500)),), base_timestamp=1000 + at) for at in range(12)]
     unusual = {**segment(long), name_of(0, ".index"): struct.pack(">ii", 9, 77)}
     for name, why, files, left, end, named in (
         ("interval-unknown", "No index shows the index interval: recovery uses the default of brokers.", {name_of(0): bytes_of(big)}, {**segment(big, interval=4096), **epochs((0, 0))}, 12, {}),

@@ -1,4 +1,4 @@
-"""A cluster, read from the log directories of its brokers, with the state of its coordinators; as JSON objects, too."""
+"""A cluster, read from the log directories of its brokers, with the state of its coordinators, also as JSON objects."""
 
 from __future__ import annotations
 

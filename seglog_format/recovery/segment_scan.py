@@ -1,7 +1,7 @@
 """The recovery scan of one segment: which bytes stay, why the others do not, and where it is split (chapter 71).
 
 A segment is split where offsets are too far above its base offset for an index (SEG-LOG-009). The files beside a log,
-its indexes and the leader epochs of its batches, are computed here too.
+its indexes and the leader epochs of its batches, are also computed here.
 """
 
 from __future__ import annotations

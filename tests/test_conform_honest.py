@@ -68,7 +68,8 @@ def run(answering: Answering, cases: Sequence[Case], **options: Any) -> Outcome:
 
 
 def test_a_request_does_not_name_its_case() -> None:
-    cases = [next(case for case in EVERY if case.op == op) for op in sorted({case.op for case in EVERY})]
+    valid = [case for case in EVERY if case.result == "valid"]
+    cases = [next(case for case in valid if case.op == op) for op in sorted({case.op for case in valid})]
     testee = Listening()
     run(testee, cases)
     bodies = [{"op": case.op, **case.request} for case in cases]

@@ -33,6 +33,7 @@ COUNTS = {
     "compaction": 4,
     "fixtures": 17,
     "directories": 5,
+    "large": 0,
     "broker": 2,
     "tier": 60,
 }

@@ -329,7 +329,6 @@ def _states(add: ScenarioCases) -> None:
         refused: Json = {"reject": {"class": "other"}}
         known = {**files, name_of(1, ".snapshot"): snapshot((9, 0))}
         add.write(f"outside-of-a-transaction-{name}", why, basis, refused, files=known, options=clean, result="invalid")
-        add.family.cases[-1]["untold"] = ["steps"]
         for op, config in (("retain", {"retention.ms": "1"}), ("compact", {"cleanup.policy": "compact"})):
             bare = {name_of(0): bytes_of(units), **({name_of(len(units)): b""} if op == "compact" else {})}
             more = {"config": config, "now": str(NOW), "options": {"modified": dict.fromkeys(bare, "0")}}

@@ -6,8 +6,8 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seglog_format import walk
 from seglog_format.recovery.broker_scan import broker_scan, broker_scan_from
-from seglog_format.storage.byte_source import source_of
 from seglog_format.types import OffsetPosition, TimestampOffset
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def broker_scan_by(
         settings: settings of the indexes.
         transactions: open transactions at the start of the segment; they are updated.
     """
-    source = source_of(log, "p")
+    source = walk(log).source
     interval, is_first = settings.interval_bytes, settings.stores_first_offset
     indexed = (
         None if kernels is None else kernels.sound_index(source, base_offset, interval, stores_first_offset=is_first)

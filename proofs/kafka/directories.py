@@ -126,10 +126,10 @@ def check_large(oracle: Oracle, seeds: range) -> Result:
         with open_partition(made.path) as partition:
             (segment,) = partition.segments
             data, index = segment.paths.log.read_bytes(), segment.offset_index
-            places = [entry.position for entry in index.entries] if index else []
+            positions = [entry.position for entry in index.entries] if index else []
             for number in range(len(seeds)):
-                first = number * (len(places) - ENTRIES - 1) // len(seeds)
-                part = data[places[first] : places[first + ENTRIES]]
+                first = number * (len(positions) - ENTRIES - 1) // len(seeds)
+                part = data[positions[first] : positions[first + ENTRIES]]
                 directory = Path(root) / f"{number}" / made.path.name
                 directory.mkdir(parents=True)
                 (directory / f"{int.from_bytes(part[:8]):020d}.log").write_bytes(part)

@@ -86,7 +86,7 @@ def _print_recipe(like: Path, *, is_alone: bool) -> int:
 
 def _write_list(*, as_json: bool) -> None:
     """Print the keys of each table of a recipe, and the faults."""
-    from seglog_format.generation.generate import fault_forms
+    from seglog_format.generation.faults import fault_forms
     from seglog_format.generation.recipe import choice_list, key_list
 
     choices = choice_list()

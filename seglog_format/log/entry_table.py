@@ -24,6 +24,7 @@ from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT64_MAX, N
 from seglog_format.schema.fixed_fields import (
     BATCH_FIELDS,
     ENTRY_PREFIX,
+    MAGIC_POSITION,
     MESSAGE_MIN_SIZES,
     RECORD_BATCH_HEADER,
     RECORD_BATCH_MAGIC,
@@ -448,7 +449,11 @@ def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
 
 
 def overlaps_in(
-    source: ByteSource, path: str, allowed: OffsetRange, decode: Callable[[Frame], RecordBatch]
+    source: ByteSource,
+    path: str,
+    allowed: OffsetRange,
+    decode: Callable[[Frame], RecordBatch],
+    entries: Callable[[], EntryTable],
 ) -> Iterator[Overlap]:
     """Yield how entries up to any damage overlap those before them; wrappers are decoded for that.
 
@@ -457,18 +462,26 @@ def overlaps_in(
         path: file name for errors.
         allowed: offsets that the segment can hold.
         decode: decodes an entry.
+        entries: returns the table of the entries; it is asked if that is the cheapest way to find batches alone.
     """
     position, reached = 0, allowed.first
-    if _is_worth_it(source, source.size):
+    if _has_many_headers(source, 0):
         for part in engine.batch_tables()(source, first_offset=reached, last_offset=allowed.last, checksums=False):
             if (part.column("base_offset") < 0).any():
                 break
             position, reached = part.end, int(part.column("last_offset")[-1]) + 1
+    elif all(_magic_at(source, position) == RECORD_BATCH_MAGIC for position in entries().positions):
+        yield from entries().overlaps
+        return
     with suppress(FormatError):  # the reader of the entries reports the error
         for frame in in_order(walk(source, position, path=path), path, allowed, reached - 1):
             if (overlap := overlap_of(frame, reached, decode)) is not None:
                 yield overlap
             reached = frame.header.next_offset
+
+
+def _magic_at(source: ByteSource, position: int) -> int:
+    return source.view(position + MAGIC_POSITION, position + MAGIC_POSITION + 1)[0]
 
 
 def proven_start(

@@ -591,9 +591,8 @@ class Partition(Closing):
 
         What is in a remote store does not count.
         """
-        last = {each.base_offset: each.base_offset for each in self.segments[-1:]}
         overlaps = {each.base_offset: each.overlaps for each in self.segments[-1:]}
-        found = (*self._gap_watch.gaps(last, overlaps), *self._gap_watch.behind_damage())
+        found = (*self._gap_watch.gaps({base: base for base in overlaps}, overlaps), *self._gap_watch.behind_damage())
         return tuple(gap for gap in found if gap.is_loss)
 
     def lost_before(self, base_offset: int, reached: int) -> Gap | None:

@@ -95,7 +95,7 @@ def test_a_single_lookup_loads_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     log = random_log(1)
     path = segment_directory(tmp_path / "t-0", log.data, log.base_offset)
     monkeypatch.setattr(entry_table, "_is_worth_it", lambda *_: False)
-    monkeypatch.setattr(entry_table, "columnar", None)
+    monkeypatch.setattr(entry_table, "engine", None)
     with open_partition(path) as partition:
         assert partition.log_end_offset > log.base_offset
 

@@ -348,7 +348,7 @@ def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
     failure is shrunk to the operations that have to be lost. The exit status is 1 when there are failures.
 
     A broker lives three lives with two log directories, and is then started on states that differ in kind, about two
-    a minute. What it did stays where adapters are built: with the same seed, more states go on from there.
+    a minute. What it did stays where adapters are built: with the same seed, a run continues there.
 
     This needs Linux with /dev/fuse, the package fuse3, and pip install 'seglog-format[crash]'; a broker needs Java 17,
     Maven and a checkout of seglog-format.

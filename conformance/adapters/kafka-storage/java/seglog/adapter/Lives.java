@@ -39,9 +39,9 @@ final class Lives {
         JsonNode options = request.path("options");
         StandingTime time = new StandingTime(number(request, "now", 0));
         try (Scratch scratch = Scratch.of(request)) {
-            ArrayNode results = answer.putArray("steps");
             try (Opened opened = Opened.at(scratch.partition, request, number(options, "logStartOffset", 0),
                     number(options, "recoveryPoint", 0), options.path("cleanShutdown").asBoolean(false), time)) {
+                ArrayNode results = answer.putArray("steps");
                 for (JsonNode step : request.path("steps")) {
                     time.set(number(step, "now", time.milliseconds()));
                     if (!take(step, opened.log, scratch, results.addObject())) {

@@ -103,12 +103,6 @@ GAPS: Mapping[str, tuple[dict[str, bytes], dict[str, int], set[Span]]] = {
         {},
         {(15, 18), (18, 20)},
     ),
-    "a leader epoch above the end": ({"0.log": entry(0, 5), EPOCHS: b"0\n2\n0 0\n1 9\n"}, {}, {(5, 9)}),
-    "a leader epoch above the end of a compacted log": (
-        {"0.log": entry(0, 5), "7.log": entry(7, 3), EPOCHS: b"0\n2\n0 0\n1 20\n"},
-        {"cleaner-offset-checkpoint": 7, MARK: 12},
-        {(10, 12)},
-    ),
     "what is tiered": ({"9.log": entry(9, 5)}, {START: 3}, set()),
 }
 """Files, checkpointed offsets, and what is missing."""
@@ -244,9 +238,6 @@ def test_what_is_missing_is_the_same_in_every_command(
         return
     if command == "resurrect" and name == "what is tiered":
         assert (status, found) == (FOUND, {(3, 9)})  # the node lacks these, unless --remote gives them
-        return
-    if command == "resurrect" and name == "a leader epoch above the end of a compacted log":
-        assert (status, found) == (FOUND, {(10, 20)})  # the new node gives none of these offsets again
         return
     if command in {"doctor", "resurrect"} and name == "a log start above the end":
         assert status == FOUND  # one adds what a start removes, the other lets the log start at its first record
@@ -823,7 +814,7 @@ def randomly_damaged(seed: int, root: Path) -> Path:
     first = bytes(data[: 12 + struct.unpack_from(">i", data, 8)[0]])
     delta = struct.unpack_from(">i", first, 23)[0] if first[16] > 1 else 0
     next_offset = struct.unpack_from(">q", first)[0] + delta + 1
-    match seeded.choice(["flip", "flip", "cut", "zero", "insert", "erase", "repeat", "wrap", "mark", "epoch"]):
+    match seeded.choice(["flip", "flip", "cut", "zero", "insert", "erase", "repeat", "wrap", "mark"]):
         case "flip":
             data[at] ^= 1 << seeded.randrange(8)
         case "cut":
@@ -842,8 +833,6 @@ def randomly_damaged(seed: int, root: Path) -> Path:
             (directory.parent / MARK).write_text(
                 f"0\n1\n{topic} {number} {int(log.stem) + seeded.choice([1, 10**4])}\n"
             )
-        case "epoch":
-            (directory / EPOCHS).write_text(f"0\n1\n9 {int(log.stem) + seeded.choice([1, 10**4])}\n")
         case _:
             data[len(first) : len(first)] = first
     log.write_bytes(data)

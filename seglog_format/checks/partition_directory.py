@@ -15,7 +15,6 @@ from seglog_format.log.gaps import (
     gap_after,
     gap_at_end,
     gap_before,
-    last_epoch_start,
     shows_compaction,
     with_snapshot,
 )
@@ -212,10 +211,6 @@ class SnapshotAndEnd:
     log_end_offset: int
 
 
-class EpochAndEnd(SnapshotAndEnd):
-    """A leader epoch checkpoint, where its last epoch begins, and the log end offset."""
-
-
 @dataclass(frozen=True, slots=True)
 class ReplacedLog:
     """A log that a `.swap` file replaces, the first offset after its last entry, and the log end offset."""
@@ -277,14 +272,6 @@ def snapshot_is_in_log(subject: SnapshotAndEnd) -> Iterator[Problem]:
         expected = f"at most {subject.log_end_offset}, the log end offset"
         missing = MissingOffsets(subject.log_end_offset, subject.offset)
         yield Problem(Location(subject.path, field="name"), expected, subject.offset, missing)
-
-
-@checks("SEG-CKP-012")
-def epoch_is_in_log(subject: EpochAndEnd) -> Iterator[Problem]:
-    """Report a last leader epoch above the log end offset; it begins at the end that the log had."""
-    missing = MissingOffsets(subject.log_end_offset, subject.offset)
-    expected = f"at most {subject.log_end_offset}, the log end offset"
-    yield Problem(Location(subject.path, field="start_offset"), expected, subject.offset, missing)
 
 
 @checks("SEG-PDR-025")
@@ -385,9 +372,6 @@ class CheckedGaps:
         for snapshot in self._listing.snapshots:
             if snapshot.base_offset > checkpointed:
                 yield from findings_of(SnapshotAndEnd(str(snapshot.path), snapshot.base_offset, log_end_offset))
-        path, start = self._listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT), last_epoch_start(self._listing)
-        if start > max(checkpointed, log_end_offset) and not self.is_compacted():
-            yield from findings_of(EpochAndEnd(str(path), start, log_end_offset))
         for files in self._listing.replaced_logs:
             with LogSegment(files, storage=self._listing.storage) as segment:
                 yield from findings_of(ReplacedLog(segment.path, segment.next_offset, log_end_offset))

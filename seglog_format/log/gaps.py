@@ -62,8 +62,6 @@ class GapKind(Enum):
     """The log ends below a producer snapshot, which a broker writes when the log has reached it (SEG-PSN-008)."""
     REPLACED = "replaced log"
     """The log ends below the end of a log that a `.swap` file replaces (SEG-PDR-025)."""
-    EPOCH = "leader epoch"
-    """The log ends below its last leader epoch, which begins at the end that the log had (SEG-APP-016)."""
     LOG_END = "log end"
     """The log ends below its offset in a checkpoint (SEG-CKP-012)."""
     UNREADABLE = "nothing readable"
@@ -253,15 +251,6 @@ def leader_epochs(listing: PartitionListing) -> Sequence[tuple[int, int]]:
         return ()
 
 
-def last_epoch_start(listing: PartitionListing) -> int:
-    """Return where the last leader epoch begins: the end that the log had then.
-
-    It is 0 if the checkpoint does not say it, or if the directory has no segments: the epochs of a tiered log may then
-    be those of the store.
-    """
-    return max((start for _, start in leader_epochs(listing)), default=0) if listing.segments else 0
-
-
 def _decoded_epochs(data: bytes, path: Path) -> Sequence[tuple[int, int]]:
     from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint  # noqa: PLC0415 - loads declarations
 
@@ -442,8 +431,7 @@ class GapWatch:
             _report(on_gap, Gap(reached, end_offset, GapKind.HIDDEN, error.location.path, left_at or 0, error))
             return
         is_empty = reached <= base_offset
-        proved_end = max(self._proved_end[0], self._last_epoch[0])
-        if following is None and not self.listing.orphans and reached >= proved_end and not is_empty:
+        if following is None and not self.listing.orphans and reached >= self._proved_end[0] and not is_empty:
             return
         end = self._end_of(base_offset, reached)
         if (damage := end.damage) is not None:
@@ -533,8 +521,6 @@ class GapWatch:
     def _gap_at_end(self, log_end_offset: int, path: Path) -> Gap | None:
         gap = gap_at_end(self.listing, log_end_offset)
         end, kind, proof = self._proved_end
-        if self._last_epoch[0] > max(end, log_end_offset) and not self.is_compacted:
-            end, kind, proof = self._last_epoch
         if gap is None:
             is_lost = end > log_end_offset and end > self._end_now()
             return Gap(log_end_offset, end, kind, str(proof or path)) if is_lost else None
@@ -562,15 +548,6 @@ class GapWatch:
             with LogSegment(files, storage=self.listing.storage) as segment:
                 ends.append((segment.next_offset, GapKind.REPLACED, files.log))
         return max(ends, key=itemgetter(0))
-
-    @cached_property
-    def _last_epoch(self) -> tuple[int, GapKind, Path | None]:
-        """Where the last leader epoch of the checkpoint begins, as `_proved_end`.
-
-        A follower stores an epoch before the first batch of it, which may begin above the end of a compacted log.
-        """
-        path = self.listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
-        return last_epoch_start(self.listing), GapKind.EPOCH, path
 
     @cached_property
     def is_compacted(self) -> bool:

@@ -1,7 +1,6 @@
 package seglog.adapter;
 
 import java.io.File;
-import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
@@ -9,15 +8,12 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.record.MemoryRecords;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.common.RequestLocal;
-import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
-import org.apache.kafka.storage.internals.log.FetchDataInfo;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogOffsetsListener;
-import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.OffsetResultHolder;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.VerificationGuard;
@@ -26,11 +22,9 @@ import scala.Option;
 import scala.jdk.javaapi.OptionConverters;
 
 /** A log, with the methods that it has since 4.1: a class of its later name is there in 4.0, and is no log yet. */
-public final class UnifiedLog {
-    public final kafka.log.UnifiedLog before;
-
+public final class UnifiedLog extends ScalaLog {
     private UnifiedLog(kafka.log.UnifiedLog before) {
-        this.before = before;
+        super(before);
     }
 
     public static UnifiedLog create(File directory, LogConfig config, long start, long recoveryPoint,
@@ -50,14 +44,7 @@ public final class UnifiedLog {
             deleting, isTiered, listener));
     }
 
-    public void updateHighestOffsetInRemoteStorage(long offset) {
-        before.updateHighestOffsetInRemoteStorage(offset);
-    }
-
-    public LogAppendInfo appendAsLeader(MemoryRecords records, int leaderEpoch, AppendOrigin origin) {
-        return appendAsLeader(records, leaderEpoch, origin, RequestLocal.noCaching(), VerificationGuard.SENTINEL);
-    }
-
+    @Override
     public LogAppendInfo appendAsLeader(MemoryRecords records, int leaderEpoch, AppendOrigin origin,
             RequestLocal requestLocal, VerificationGuard guard) {
         return before.appendAsLeader(records, leaderEpoch, origin, requestLocal, guard);
@@ -73,57 +60,5 @@ public final class UnifiedLog {
 
     public OffsetResultHolder fetchOffsetByTimestamp(long timestamp, Optional<?> remote) {
         return before.fetchOffsetByTimestamp(timestamp, Option.empty());
-    }
-
-    public FetchDataInfo read(long start, int maxBytes, FetchIsolation isolation, boolean minOneMessage) {
-        return before.read(start, maxBytes, isolation, minOneMessage);
-    }
-
-    public List<LogSegment> logSegments() {
-        return List.copyOf(before.logSegments());
-    }
-
-    public LogSegment activeSegment() {
-        return before.activeSegment();
-    }
-
-    public LogSegment roll() {
-        return before.roll(Option.empty());
-    }
-
-    public void flush(boolean isForced) {
-        before.flush(isForced);
-    }
-
-    public int deleteOldSegments() {
-        return before.deleteOldSegments();
-    }
-
-    public boolean truncateTo(long offset) {
-        return before.truncateTo(offset);
-    }
-
-    public void updateHighWatermark(long offset) {
-        before.updateHighWatermark(offset);
-    }
-
-    public long logStartOffset() {
-        return before.logStartOffset();
-    }
-
-    public long logEndOffset() {
-        return before.logEndOffset();
-    }
-
-    public long lastStableOffset() {
-        return before.lastStableOffset();
-    }
-
-    public long recoveryPoint() {
-        return before.recoveryPoint();
-    }
-
-    public void close() {
-        before.close();
     }
 }

@@ -3,6 +3,7 @@ package org.apache.kafka.storage.internals.log;
 import java.io.File;
 import java.util.Optional;
 import kafka.log.Log;
+import kafka.log.TimestampOffset;
 import kafka.server.LogDirFailureChannel;
 import kafka.utils.Scheduler;
 import org.apache.kafka.common.TopicPartition;
@@ -14,6 +15,7 @@ import org.apache.kafka.common.requests.IsolationLevel;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 import scala.Option;
+import scala.jdk.javaapi.OptionConverters;
 
 /** What only this release calls so. */
 public final class Before {
@@ -34,7 +36,7 @@ public final class Before {
     }
 
     static Optional<FileRecords.TimestampAndOffset> lookup(Log log, long timestamp) {
-        return LogSegment.found(log.fetchOffsetsByTimestamp(timestamp));
+        return found(log.fetchOffsetsByTimestamp(timestamp));
     }
 
     static kafka.server.FetchDataInfo read(
@@ -45,6 +47,10 @@ public final class Before {
 
     static kafka.log.LogSegment roll(Log log) {
         return log.roll(0);
+    }
+
+    static Optional<FileRecords.TimestampAndOffset> found(Option<TimestampOffset> found) {
+        return OptionConverters.toJava(found).map(one -> new FileRecords.TimestampAndOffset(one.timestamp(), one.offset()));
     }
 
     static kafka.log.ProducerStateManager producers(TopicPartition partition, File directory, int producerMs, Time time) {

@@ -2,8 +2,8 @@ package org.apache.kafka.storage.internals.log;
 
 import java.io.File;
 import java.util.Optional;
-import kafka.log.Log;
 import kafka.api.ApiVersion;
+import kafka.log.Log;
 import kafka.server.LogDirFailureChannel;
 import kafka.utils.Scheduler;
 import org.apache.kafka.common.TopicPartition;
@@ -45,6 +45,10 @@ public final class Before {
 
     static kafka.log.LogSegment roll(Log log) {
         return log.roll(Option.empty());
+    }
+
+    static Optional<FileRecords.TimestampAndOffset> found(Option<FileRecords.TimestampAndOffset> found) {
+        return OptionConverters.toJava(found);
     }
 
     static kafka.log.ProducerStateManager producers(TopicPartition partition, File directory, int producerMs, Time time) {

@@ -1,16 +1,19 @@
 package org.apache.kafka.storage.internals.log;
 
 import java.io.File;
+import java.util.Optional;
 import kafka.api.ApiVersion$;
 import kafka.log.Log$;
 import kafka.server.LogDirFailureChannel;
 import kafka.utils.Scheduler;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.message.FetchResponseData.AbortedTransaction;
+import org.apache.kafka.common.record.FileRecords;
 import org.apache.kafka.common.record.MemoryRecords;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 import scala.Option;
+import scala.jdk.javaapi.OptionConverters;
 
 /** What only this release calls so. */
 public final class Before {
@@ -26,6 +29,10 @@ public final class Before {
     static kafka.log.LogAppendInfo append(
             kafka.log.Log log, MemoryRecords records, int leaderEpoch, kafka.log.AppendOrigin origin) {
         return log.appendAsLeader(records, leaderEpoch, origin, ApiVersion$.MODULE$.latestVersion(), kafka.server.RequestLocal.NoCaching());
+    }
+
+    static Optional<FileRecords.TimestampAndOffset> found(Option<FileRecords.TimestampAndOffset> found) {
+        return OptionConverters.toJava(found);
     }
 
     static kafka.log.ProducerStateManager producers(TopicPartition partition, File directory, int producerMs, Time time) {

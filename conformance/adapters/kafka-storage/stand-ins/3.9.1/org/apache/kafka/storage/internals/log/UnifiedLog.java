@@ -1,7 +1,6 @@
 package org.apache.kafka.storage.internals.log;
 
 import java.io.File;
-import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
@@ -15,13 +14,12 @@ import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 import scala.Option;
 import scala.jdk.javaapi.OptionConverters;
+import seglog.adapter.ScalaLog;
 
 /** A log, by the name and with the methods that it has since 4.0. */
-public final class UnifiedLog {
-    final kafka.log.UnifiedLog before;
-
+public final class UnifiedLog extends ScalaLog {
     private UnifiedLog(kafka.log.UnifiedLog before) {
-        this.before = before;
+        super(before);
     }
 
     public static UnifiedLog create(File directory, LogConfig config, long start, long recoveryPoint,
@@ -41,14 +39,7 @@ public final class UnifiedLog {
             deleting, isTiered, listener));
     }
 
-    public void updateHighestOffsetInRemoteStorage(long offset) {
-        before.updateHighestOffsetInRemoteStorage(offset);
-    }
-
-    public LogAppendInfo appendAsLeader(MemoryRecords records, int leaderEpoch, AppendOrigin origin) {
-        return appendAsLeader(records, leaderEpoch, origin, RequestLocal.noCaching(), VerificationGuard.SENTINEL);
-    }
-
+    @Override
     public LogAppendInfo appendAsLeader(MemoryRecords records, int leaderEpoch, AppendOrigin origin,
             RequestLocal requestLocal, VerificationGuard guard) {
         return before.appendAsLeader(
@@ -56,7 +47,7 @@ public final class UnifiedLog {
     }
 
     public LogAppendInfo appendAsFollower(MemoryRecords records, int leaderEpoch) {
-        return before.appendAsFollower(records, leaderEpoch);
+        return Before.follow(before, records, leaderEpoch);
     }
 
     public void assignEpochStartOffset(int epoch, long startOffset) {
@@ -65,58 +56,6 @@ public final class UnifiedLog {
 
     public OffsetResultHolder fetchOffsetByTimestamp(long timestamp, Optional<?> remote) {
         return new OffsetResultHolder(OptionConverters.toJava(before.fetchOffsetByTimestamp(timestamp, Option.empty())));
-    }
-
-    public FetchDataInfo read(long start, int maxBytes, FetchIsolation isolation, boolean minOneMessage) {
-        return before.read(start, maxBytes, isolation, minOneMessage);
-    }
-
-    public List<LogSegment> logSegments() {
-        return List.copyOf(before.logSegments());
-    }
-
-    public LogSegment activeSegment() {
-        return before.activeSegment();
-    }
-
-    public LogSegment roll() {
-        return before.roll(Option.empty());
-    }
-
-    public void flush(boolean isForced) {
-        before.flush(isForced);
-    }
-
-    public int deleteOldSegments() {
-        return before.deleteOldSegments();
-    }
-
-    public boolean truncateTo(long offset) {
-        return before.truncateTo(offset);
-    }
-
-    public void updateHighWatermark(long offset) {
-        before.updateHighWatermark(offset);
-    }
-
-    public long logStartOffset() {
-        return before.logStartOffset();
-    }
-
-    public long logEndOffset() {
-        return before.logEndOffset();
-    }
-
-    public long lastStableOffset() {
-        return before.lastStableOffset();
-    }
-
-    public long recoveryPoint() {
-        return before.recoveryPoint();
-    }
-
-    public void close() {
-        before.close();
     }
 
     /** What a lookup found. */

@@ -8,7 +8,6 @@ import org.apache.kafka.common.record.FileRecords;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache;
 import scala.Option;
-import scala.jdk.javaapi.OptionConverters;
 
 /** A segment, with the methods that it has since 3.7. */
 public record LogSegment(kafka.log.LogSegment before) implements AutoCloseable {
@@ -39,7 +38,7 @@ public record LogSegment(kafka.log.LogSegment before) implements AutoCloseable {
     }
 
     public Optional<FileRecords.TimestampAndOffset> findOffsetByTimestamp(long timestamp, long startingOffset) {
-        return OptionConverters.toJava(before.findOffsetByTimestamp(timestamp, startingOffset));
+        return Before.found(before.findOffsetByTimestamp(timestamp, startingOffset));
     }
 
     public long largestTimestamp() {

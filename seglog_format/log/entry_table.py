@@ -24,7 +24,6 @@ from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT64_MAX, N
 from seglog_format.schema.fixed_fields import (
     BATCH_FIELDS,
     ENTRY_PREFIX,
-    MAGIC_POSITION,
     MESSAGE_MIN_SIZES,
     RECORD_BATCH_HEADER,
     RECORD_BATCH_MAGIC,
@@ -406,7 +405,7 @@ def walk_headers(table: EntryTable, source: ByteSource, target: int, passed: Cal
         target: the offset.
         passed: called with the position before which bytes are not needed any more.
     """
-    if not _has_many_headers(source, table.position):
+    if not has_many_headers(source, table.position):
         return
     parts = engine.batch_tables()(
         source,
@@ -438,7 +437,7 @@ def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
         source: bytes of the log file.
         allowed: offsets that the segment can hold.
     """
-    if not _has_many_headers(source, 0):
+    if not has_many_headers(source, 0):
         return None
     try:
         end, last_offset = engine.recovery_kernels().ordered_end(source, allowed.first, allowed.last)
@@ -448,40 +447,21 @@ def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
     return last_offset + 1 if isinstance(found, Tail) else None
 
 
-def overlaps_in(
-    source: ByteSource,
-    path: str,
-    allowed: OffsetRange,
-    decode: Callable[[Frame], RecordBatch],
-    entries: Callable[[], EntryTable],
-) -> Iterator[Overlap]:
-    """Yield how entries up to any damage overlap those before them; wrappers are decoded for that.
+def leading_batches(source: ByteSource, allowed: OffsetRange) -> tuple[int, int]:
+    """Return where the batches of magic 2 at the start of a log end that do not overlap, and the offset reached there.
+
+    They are found by compiled code, up to the first entry of another kind or any damage.
 
     Args:
         source: bytes of the log file.
-        path: file name for errors.
         allowed: offsets that the segment can hold.
-        decode: decodes an entry.
-        entries: returns the table of the entries; it is asked if that is the cheapest way to find batches alone.
     """
     position, reached = 0, allowed.first
-    if _has_many_headers(source, 0):
-        for part in engine.batch_tables()(source, first_offset=reached, last_offset=allowed.last, checksums=False):
-            if (part.column("base_offset") < 0).any():
-                break
-            position, reached = part.end, int(part.column("last_offset")[-1]) + 1
-    elif all(_magic_at(source, position) == RECORD_BATCH_MAGIC for position in entries().positions):
-        yield from entries().overlaps
-        return
-    with suppress(FormatError):  # the reader of the entries reports the error
-        for frame in in_order(walk(source, position, path=path), path, allowed, reached - 1):
-            if (overlap := overlap_of(frame, reached, decode)) is not None:
-                yield overlap
-            reached = frame.header.next_offset
-
-
-def _magic_at(source: ByteSource, position: int) -> int:
-    return source.view(position + MAGIC_POSITION, position + MAGIC_POSITION + 1)[0]
+    for part in engine.batch_tables()(source, first_offset=reached, last_offset=allowed.last, checksums=False):
+        if (part.column("base_offset") < 0).any():
+            break
+        position, reached = part.end, int(part.column("last_offset")[-1]) + 1
+    return position, reached
 
 
 def proven_start(
@@ -565,7 +545,7 @@ def _is_worth_it(source: ByteSource, size: int) -> bool:
     return not isinstance(source, DeclaredBytes) and engine_for(Engine.AUTO, size).is_columnar
 
 
-def _has_many_headers(source: ByteSource, position: int) -> bool:
+def has_many_headers(source: ByteSource, position: int) -> bool:
     """Return whether a log would take long to walk over in Python, to judge by the size of some entries."""
     return _is_worth_it(source, HEADER_COST * (source.size - position) // _sampled_size(source, position))
 

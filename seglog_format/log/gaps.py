@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.errors import CorruptRecordError, FormatError, Location, MissingOffsetsWarning, SeglogError
-from seglog_format.log.entry_table import DISORDER, overlaps_in
+from seglog_format.log.entry_table import DISORDER
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable
 from seglog_format.log.listing import checkpointed_offset, greatest, list_partition, reached_offsets, simple_epochs
 from seglog_format.log.segment import LogSegment
@@ -483,8 +483,7 @@ class GapWatch:
         found: list[Gap] = []
         if known is None:
             with LogSegment(self._files_of(base_offset), storage=self.listing.storage) as segment:
-                entries = partial(getattr, segment, "entries")
-                known = tuple(overlaps_in(segment.source, segment.path, segment.allowed, segment.decode, entries))
+                known = tuple(segment.decoded_overlaps())
         for position, first, end in known:
             self.at_border(found.append, base_offset, end, first, position)
         return found

@@ -286,11 +286,11 @@ class LogReader:
             FormatError: the first entry is damaged or refused. A later such entry only ends the read.
         """
         batches: list[RecordBatch] = []
+        borders = Borders(offset, at_border)
         try:
             for segment, frame in self._fitting(offset, end, max_bytes, min_one_message=min_one_message):
                 reached = batches[-1].next_offset if batches else segment.base_offset
                 batches.append(self.decode(segment, frame) if batches else self.first_batch(segment, frame, offset))
-                borders = Borders(offset, at_border)
                 if (overlap := overlap_of(frame, reached, partial(self.decode, segment))) is not None:
                     borders.overlap(segment.base_offset, overlap)
                 if segment.hidden_data(frame, batches[-1]) is not None:

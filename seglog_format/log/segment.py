@@ -18,12 +18,16 @@ from seglog_format.log.entry_table import (
     OffsetRange,
     check_offsets,
     first_in_doubt,
+    has_many_headers,
     in_order,
+    leading_batches,
+    overlap_of,
     walk_headers,
     walked_next_offset,
 )
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex, readable
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, Tail
+from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_MAGIC
 from seglog_format.storage.byte_source import refuse_large_log
 from seglog_format.storage.log_storage import LOCAL
 
@@ -195,6 +199,23 @@ class LogSegment(Closing):
     def overlaps(self) -> Sequence[Overlap]:
         """The entries that begin below the end of the entry before them, as far as their headers say it."""
         return () if walked_next_offset(self.source, self.allowed) is not None else self.entries.overlaps
+
+    def decoded_overlaps(self) -> Iterator[Overlap]:
+        """Yield `overlaps` up to any damage, with those of wrappers, which are decoded for that."""
+        position, reached = 0, self.base_offset
+        if has_many_headers(self.source, 0):
+            position, reached = leading_batches(self.source, self.allowed)
+        elif all(self._magic_at(at) == RECORD_BATCH_MAGIC for at in self.entries.positions):
+            yield from self.entries.overlaps
+            return
+        with suppress(FormatError):  # the reader of the entries reports the error
+            for frame in in_order(self.frames(position), self.path, self.allowed, reached - 1):
+                if (overlap := overlap_of(frame, reached, self.decode)) is not None:
+                    yield overlap
+                reached = frame.header.next_offset
+
+    def _magic_at(self, position: int) -> int:
+        return self.source.view(position + MAGIC_POSITION, position + MAGIC_POSITION + 1)[0]
 
     def frames(self, from_position: int = 0) -> FrameWalk:
         """Walk the entries undecoded, whatever their offsets.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +9,11 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from helpers.bucket import BUCKET, Bucket, bucket_server
 from helpers.exported import make_log
 from helpers.spark_partitions import START_MS, partition
 from helpers.spark_plans import pieces, read
 from helpers.support import bundled
-from moto.server import ThreadedMotoServer
-from pyarrow.fs import LocalFileSystem, S3FileSystem, copy_files
 
 from proofs.spark.readers import ALL, rows
 from seglog_format.errors import UsageError
@@ -30,56 +28,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pyarrow.fs import S3FileSystem
     from pyspark.sql import SparkSession
 
-BUCKET = "cold"
 LARGE_COUNT = 4000
-
-
-class Bucket:
-    """A bucket of the server.
-
-    Attributes:
-        settings: how Arrow reaches it.
-    """
-
-    def __init__(self, port: int) -> None:
-        self.settings = {
-            "endpoint_override": f"127.0.0.1:{port}",
-            "scheme": "http",
-            "region": "us-east-1",
-            "access_key": "someone",
-            "secret_key": "with/a+secret",
-        }
-        self._files = S3FileSystem(**self.settings, allow_bucket_creation=True)
-        self._files.create_dir(BUCKET)
-
-    @property
-    def options(self) -> dict[str, str]:
-        """The same for a query."""
-        return {f"storage.{name}": value for name, value in self.settings.items()}
-
-    def put(self, directory: Path, name: str) -> str:
-        """Copy a directory into the bucket; its address."""
-        copy_files(str(directory), f"{BUCKET}/{name}", LocalFileSystem(), self._files)
-        return f"s3a://{BUCKET}/{name}"
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write one file."""
-        with self._files.open_output_stream(f"{BUCKET}/{name}") as file:
-            file.write(data)
 
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[Bucket]:
-    """One server for all tests, in this process."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        yield Bucket(server.get_host_and_port()[1])
-    finally:
-        server.stop()
+    yield from bucket_server()
 
 
 @pytest.fixture(scope="module")

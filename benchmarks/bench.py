@@ -208,7 +208,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="the columnar engine against every available implementation")
     parser.add_argument("--scale", type=float, default=1.0, help="of the size of the data; 0.1 for a quick run")
     parser.add_argument("--seed", type=int, default=1, help="of the data")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each work")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each work")
     parser.add_argument("--data", nargs="*", default=[], choices=[recipe.name for recipe in RECIPES], metavar="SET")
     parser.add_argument("--works", nargs="*", default=[], choices=sorted({work.name for work in WORKS}), metavar="WORK")
     parser.add_argument("--programs", nargs="*", default=[], choices=[program.name for program in PROGRAMS])

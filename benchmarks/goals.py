@@ -260,7 +260,7 @@ class Goals:
         rows = []
         for megabytes, least in {500: 0.85, 2000: 0.9}.items():
             size = max(1, int(megabytes * self.scale))
-            found = export.measured(self.home, size, min(self.rounds, 3))
+            found = export.measured(self.home, size, min(self.rounds, 2))
             rows.append(
                 at_least("export to Parquet", f"{size} MB", found["ratioOfProcessorSeconds"], least, "Arrow alone")
             )
@@ -268,7 +268,7 @@ class Goals:
 
     def _tier(self) -> Rows:
         megabytes = max(8, int(1024 * self.scale))
-        options = argparse.Namespace(megabytes=megabytes, rounds=min(self.rounds, 3), seed=1)
+        options = argparse.Namespace(megabytes=megabytes, rounds=min(self.rounds, 2), seed=1)
         share = float(tier_rate.prove(options).facts["share_of_parts"])
         return [at_least("tier reading", f"{megabytes} MiB", share, 0.9, "AES, zstd and CRC alone")]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datasets import DataSet
     from works import Work
 
-MIN_SECONDS: Final = 1.0
+MIN_SECONDS: Final = 0.4
 """Seconds of a turn, for which short passes are repeated: so each median covers an equal time on a machine whose speed
 varies."""
 MAX_PASSES: Final = 40
@@ -159,7 +159,9 @@ class Session(AbstractContextManager["Session"]):
         return rows
 
     def _warmed_up(self, row: Row) -> int:
-        """Run one checked pass, which includes one-time work, and another to find the number of passes of a turn.
+        """Run one checked pass, which includes one-time work, and a second to find the number of passes of a turn.
+
+        A first pass of more than four times `SLOW_SECONDS` is enough.
 
         Returns:
             The number of passes of a turn; 0 if a pass is too long to repeat.
@@ -172,7 +174,8 @@ class Session(AbstractContextManager["Session"]):
             return 0
         try:
             answer = self._asked(row, passes=1, check=True)
-            again = self._asked(row, passes=1, check=False)
+            slow = answer.seconds[0] > 4 * SLOW_SECONDS
+            seconds = (answer if slow else self._asked(row, passes=1, check=False)).seconds[0]
         except NotBuiltError as reason:
             row.note = str(reason)
             return 0
@@ -188,7 +191,6 @@ class Session(AbstractContextManager["Session"]):
             )
         if row.work.per_lookup:
             return 1
-        seconds = again.seconds[0]
         return 0 if seconds > SLOW_SECONDS else min(MAX_PASSES, math.ceil(MIN_SECONDS / max(seconds, 1e-6)))
 
     def _expected(self, row: Row) -> int | None:

@@ -25,7 +25,7 @@ SARAMA: Final = Contender("sarama", "go", "sarama", 600 << 20)
 GO: Final = Contender("Go loop, hash/crc32", "go", "loop")
 RUST_LOOP: Final = Contender("Rust loop, crc32c crate", "rust", magics=(2,))
 AIOKAFKA: Final = Contender("aiokafka", "clients", "aiokafka", 600 << 20)
-KAFKA_PYTHON: Final = Contender("kafka-python", "clients", "kafka-python", 600 << 20)
+KAFKA_PYTHON: Final = Contender("kafka-python", "clients", "kafka-python", 110 << 20)
 
 JAVA: Final = (MAPPED, HEAP, FILE)
 EVERY: Final = (

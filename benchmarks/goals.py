@@ -40,7 +40,7 @@ SMALL: Final = 20_000
 SEGMENTS, PARTITIONS, OPENED, EXPORTED = 10_000, 5_000, 400, 200
 RANGE: Final = 5
 WATCHED: Final = """
-import resource, runpy, sys, time
+import runpy, sys, time
 try:
     {program}
 except SystemExit as end:
@@ -146,6 +146,11 @@ class Goals:
     def _seconds(self, program: str, *arguments: object) -> float:
         return statistics.median(Ran(program, *arguments).seconds for _ in range(self.rounds))
 
+    def _afresh(self, program: str, *arguments: object, cache: Path | None = None) -> Ran:
+        """Run a program without the table that it wrote before: it would add nothing to that."""
+        shutil.rmtree(self.home / "table", ignore_errors=True)
+        return Ran(program, *arguments, cache=cache)
+
     def _start(self) -> Rows:
         whole, log = self.data["u100"], self.home / "orders-0" / f"{SEGMENT}.log"
         log.parent.mkdir()
@@ -167,7 +172,7 @@ class Goals:
             "index": (COMMAND, ("index", log)),
         }
         for name, (program, arguments) in commands.items():
-            first, second = (Ran(program, *arguments, cache=self.home / name).seconds for _ in range(2))
+            first, second = (self._afresh(program, *arguments, cache=self.home / name).seconds for _ in range(2))
             ratio = first / (1.2 * second + 0.2)
             rows.append(at_most_once(f"first {name} with an empty cache", "u100_8m", ratio, "1.2 x second + 0.2 s"))
         return rows
@@ -208,7 +213,7 @@ class Goals:
         takes_arrow = name.startswith(("export", "scan"))
         titles = f"{name}, time", f"{name}, memory" + " above imports" * takes_arrow
         try:
-            ran = [Ran(program, *arguments) for _ in range(self.rounds)]
+            ran = [self._afresh(program, *arguments) for _ in range(self.rounds)]
         except RuntimeError as error:
             return [
                 {"title": each, "data": "u100_1g", "atMost": 1.0, "note": str(error), "met": False} for each in titles

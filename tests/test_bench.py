@@ -154,6 +154,32 @@ def test_a_range_that_a_command_does_not_take_is_a_row_that_is_missed(tmp_path: 
 
 
 @pytest.mark.usefixtures("scripts")
+def test_no_measured_export_goes_on_with_the_table_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import goals
+    from datasets import DataSet
+
+    found = []
+
+    class Exported:
+        seconds, peak = 1.0, 10**8
+
+        def __init__(self, _: str, *arguments: object, cache: Path | None = None) -> None:
+            assert cache is None
+            if arguments:
+                table = Path(str(arguments[arguments.index("--to") + 1]))
+                found.append(table.exists())
+                table.mkdir(exist_ok=True)
+
+    measuring = goals.Goals({"u100_1g": DataSet("u100_1g", tmp_path / "a.log", records=9, batches=1)}, 3, 1)
+    measuring.home = tmp_path / "goals"
+    monkeypatch.setattr(goals, "Ran", Exported)
+    time, _ = measuring.measured("range export --since")
+    assert (found, time["ratio"]) == ([False, False, False], 3.333)
+
+
+@pytest.mark.usefixtures("scripts")
 def test_one_failure_loses_no_other_piece_and_a_run_can_go_on(tmp_path: Path) -> None:
     from pieces import Pieces
 

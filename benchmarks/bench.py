@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import articles
 from datasets import BUILD, DataSet, data_set
+from goals import Goals
 from limits import Limit, codec_limit, memory_limits
 from peers import JAVA, MAY_BE_MISSING, NOT_COMPARABLE, OURS, PROGRAMS
 from pieces import Pieces
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from works import Work
 
-PARTS: Final = ("works", "limits", "verify", "memory", "articles")
+PARTS: Final = ("works", "limits", "verify", "memory", "articles", "goals")
 MEMORY_DATA: Final = ("u100", "jlz4")
 ARTICLES_DATA: Final = "s100"
 VERIFIED: Final = ("u100", "u100_1g")
@@ -58,6 +59,7 @@ class Bench:
     def __init__(self, given: argparse.Namespace) -> None:
         self.given = given
         self.failed = False
+        self.goals: list[dict[str, Any]] = []
         self.report: dict[str, Any] = {
             "scale": given.scale,
             "rounds": given.rounds,
@@ -92,13 +94,13 @@ class Bench:
             "verify": self._verify,
             "memory": self._memory,
             "articles": self._articles,
+            "goals": self._goals,
         }
-        self.report["results"] = []
-        self.report["limits"] = {}
+        self.report["results"], self.report["limits"] = [], {}
         for name, part in parts.items():
             if name in self.given.parts:
                 part()
-        self.report["ratios"] = ratios(self.report["results"], self.report["limits"])
+        self.report["ratios"] = ratios(self.report["results"], self.report["limits"]) + self.goals
         self.report["failed"] = self.pieces.failed
         say_ratios(self.report["ratios"], say)
         return self.report
@@ -184,6 +186,12 @@ class Bench:
             self.report["articles"] = self.pieces.measured("articles", claims) or []
             say_articles(self.report["articles"], say)
 
+    def _goals(self) -> None:
+        goals = Goals(self.data, self.given.rounds, self.given.scale)
+        if goals.needs <= self.data.keys():
+            for name in goals.parts():
+                self.goals += self.pieces.measured(f"goals: {name}", partial(goals.measured, name)) or []
+
 
 def is_whole(given: argparse.Namespace, report: dict[str, Any]) -> bool:
     """Return whether a run had full size, all sets and all contenders.
@@ -200,7 +208,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="the columnar engine against every available implementation")
     parser.add_argument("--scale", type=float, default=1.0, help="of the size of the data; 0.1 for a quick run")
     parser.add_argument("--seed", type=int, default=1, help="of the data")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each work")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each work")
     parser.add_argument("--data", nargs="*", default=[], choices=[recipe.name for recipe in RECIPES], metavar="SET")
     parser.add_argument("--works", nargs="*", default=[], choices=sorted({work.name for work in WORKS}), metavar="WORK")
     parser.add_argument("--programs", nargs="*", default=[], choices=[program.name for program in PROGRAMS])

@@ -71,12 +71,19 @@ def main() -> None:
     command = f"make bench NAME=export ARGS='--megabytes {sizes} --rounds {options.rounds}'"
     conditions = run_conditions(command, versions=installed("pyarrow"), measures=BENCHMARKED)
     with tempfile.TemporaryDirectory(prefix="bench-export-") as name:
-        rows = [_measure(Path(name), size, options.rounds) for size in options.megabytes]
+        rows = [measured(Path(name), size, options.rounds) for size in options.megabytes]
     report = {"rows": rows, "atLeast": AT_LEAST, "atMostBytes": AT_MOST}
     print(write_report(options.report, conditions, report), end="")
 
 
-def _measure(root: Path, megabytes: int, rounds: int) -> dict[str, Any]:
+def measured(root: Path, megabytes: int, rounds: int) -> dict[str, Any]:
+    """Return a row of the report.
+
+    Args:
+        root: an empty directory.
+        megabytes: size of the log.
+        rounds: of both commands; the best counts.
+    """
     log, columns = root / "logs" / "orders-0", root / "columns.arrow"
     shutil.rmtree(root / "logs", ignore_errors=True)
     count = megabytes * 10**6 // RECORD_SIZE

@@ -7,7 +7,6 @@ several processes. The servers take turns; the report has the figure of each rou
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -268,22 +267,12 @@ def main() -> int:
     parser.add_argument(
         "--starts", type=int, default=10, help="starts of the server, to measure the time to the first byte"
     )
-    parser.add_argument(
-        "--first-byte", action="store_true", help="measure only the time to the first byte, and add it to the report"
-    )
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
-    if options.first_byte and options.report is None:
-        parser.error("--first-byte needs --report")
     command = f"make bench NAME=serve ARGS='--size {options.size} --rounds {options.rounds}'"
     conditions = run_conditions(command, versions={"kafka": RELEASE, "java": java_version()}, measures=BENCHMARKED)
     with tempfile.TemporaryDirectory(prefix="serve-bench-") as root:
         first = first_byte_report(Path(root) / "many", options)
-        if options.first_byte:
-            known = json.loads(options.report.read_text(encoding="utf-8"))
-        known |= {"first_byte_ms": first, "first_byte_commit": conditions["commit"]}
-        print(write_report(options.report, known.pop("made"), known), end="")
-        return 0
         measured = compare(Path(root), options)
     result = {
         "log_mib": options.size,

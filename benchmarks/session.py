@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from peers import OURS, PROGRAMS, Contender
 from pipe import NotBuiltError, PeerError, Process
+from templates import BATCH_MS, FIRST_TIMESTAMP_MS
 
 from proofs.report_facts import spread
 
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
     from datasets import DataSet
     from works import Work
 
-MIN_SECONDS: Final = 1.0
+MIN_SECONDS: Final = 0.4
 """Seconds of a turn, for which short passes are repeated: so each median covers an equal time on a machine whose speed
 varies."""
 MAX_PASSES: Final = 40
 SLOW_SECONDS: Final = 2.0
 SLOW_ROUNDS: Final = 1
-LOOKUPS: Final = 1000
+LOOKUPS: Final = 300
 """Maximum number of lookups in a pass."""
 STRIDE: Final = 7919
 """Step between looked up batches, a prime, so lookups are spread."""
@@ -48,6 +49,12 @@ def looked_up(records: int, batches: int, passes: int, number: int) -> list[int]
     step = STRIDE if batches % STRIDE else 1
     chosen = [(number * count + each) * step % batches for each in range(count)]
     return [(2 * batch + 1) * records // (2 * batches) for batch in chosen]
+
+
+def times_at(offsets: Sequence[int], data: DataSet) -> list[int]:
+    """Return a time in the middle of the batch of each offset; batches of these sets begin at equal intervals."""
+    batches = [offset * data.batches // data.records for offset in offsets]
+    return [FIRST_TIMESTAMP_MS + batch * BATCH_MS + BATCH_MS // 2 for batch in batches]
 
 
 def lookups_of(batches: int, passes: int) -> int:
@@ -152,7 +159,9 @@ class Session(AbstractContextManager["Session"]):
         return rows
 
     def _warmed_up(self, row: Row) -> int:
-        """Run one checked pass, which includes one-time work, and another to find the number of passes of a turn.
+        """Run one checked pass, which includes one-time work, and a second to find the number of passes of a turn.
+
+        A first pass of more than four times `SLOW_SECONDS` is enough.
 
         Returns:
             The number of passes of a turn; 0 if a pass is too long to repeat.
@@ -165,7 +174,8 @@ class Session(AbstractContextManager["Session"]):
             return 0
         try:
             answer = self._asked(row, passes=1, check=True)
-            again = self._asked(row, passes=1, check=False)
+            slow = answer.seconds[0] > 4 * SLOW_SECONDS
+            seconds = (answer if slow else self._asked(row, passes=1, check=False)).seconds[0]
         except NotBuiltError as reason:
             row.note = str(reason)
             return 0
@@ -181,7 +191,6 @@ class Session(AbstractContextManager["Session"]):
             )
         if row.work.per_lookup:
             return 1
-        seconds = again.seconds[0]
         return 0 if seconds > SLOW_SECONDS else min(MAX_PASSES, math.ceil(MIN_SECONDS / max(seconds, 1e-6)))
 
     def _expected(self, row: Row) -> int | None:
@@ -204,7 +213,8 @@ class Session(AbstractContextManager["Session"]):
     def _asked(self, row: Row, *, passes: int, check: bool) -> Any:  # noqa: ANN401 - an answer
         more = {}
         if row.work.per_lookup:
-            more["offsets"] = looked_up(row.data.records, row.data.batches, self._passes, row.asked)
+            offsets = looked_up(row.data.records, row.data.batches, self._passes, row.asked)
+            more["offsets"] = times_at(offsets, row.data) if row.work.name.startswith("time") else offsets
         row.asked += 1
         fields = {"how": row.contender.how, "threads": row.work.threads, "passes": passes, "check": check, **more}
         return self._process(row.contender.program).run(row.work.name, path=str(row.data.path), **fields)

@@ -55,7 +55,7 @@ def say_ratios(rows: Sequence[Mapping[str, Any]], say: Say) -> None:
         asked = f"<= {row['atMost']}" if "atMost" in row else f">= {row['atLeast']}"
         start = f"  {row['title']:38}{row['data']:9}{asked:>8}"
         if "ratio" not in row:
-            say(f"{start}         {row['note'][:60]}")
+            say(f"{start}         {'missed: ' * ('met' in row)}{row['note'][:90]}")
             continue
         limited = f", limited to {row['limited']}" if "limited" in row else ""
         processor = f" ({row['processorRatio']:.2f} by processor time)" if "processorRatio" in row else ""

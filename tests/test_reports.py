@@ -125,18 +125,21 @@ def test_a_report_of_other_code_is_noticed() -> None:
     assert release_reports.stale(all_of_them) == ["d", "c", "a"]
 
 
-SHELL = "import pathlib, sys; pathlib.Path(sys.argv[2]).write_text('new'); sys.exit({})"
+NEW = json.dumps({"runs": 3, "failures": 0})
+SHELL = "import pathlib, sys; pathlib.Path(sys.argv[2]).write_text({!r}); sys.exit({})"
 
 
-@each_of("status", [0, 1, 2, 77])
+@each_of(("status", "text"), [(0, NEW), (1, NEW), (2, NEW), (77, NEW), (0, '{"kills": 3}'), (1, "no JSON"), (0, "old")])
 def test_a_report_stays_if_its_command_was_not_completed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, text: str
 ) -> None:
     (path := tmp_path / "kills.json").write_text("old", encoding="utf-8")
     monkeypatch.setattr(release_reports, "REPORTS", tmp_path)
-    command = shlex.join(["python", "-c", SHELL.format(status)])
-    assert release_reports.remake("kills", command) == (f"status {status} of {command}" if status else "")
-    assert path.read_text(encoding="utf-8") == ("new" if status in release_reports.COMPLETED else "old")
+    command = shlex.join(["python", "-c", SHELL.format(text, status)])
+    complaint = release_reports.remake("kills", command)
+    is_new = status in release_reports.COMPLETED and text == NEW
+    assert path.read_text(encoding="utf-8") == (NEW if is_new else "old")
+    assert (complaint == "") == (is_new and status == 0)
 
 
 def test_a_report_is_skipped_if_a_program_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ completed stays as it was. ``ARGS='kills bugs'`` makes only these. A report whos
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from seglog_conformance.toolchains import child_processes, complaints
 
 from proofs.report_facts import ROOT, is_changed
-from tools.reports import ABOUT, REPORTS, TODAY, every, standing
+from tools.reports import ABOUT, REPORTS, TODAY, every, found, standing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,9 +45,16 @@ def remake(name: str, command: str) -> str:
     before = path.read_bytes()
     try:
         status = child_processes.run(words(name, command), directory=ROOT, check=False).returncode
+        if status in COMPLETED:
+            found(name, json.loads(path.read_bytes()))
+    except (KeyError, ValueError) as error:
+        status = -1
+        return f"about.toml asks for what the report does not have ({error!r}): it stays as it was"
     finally:
         if status not in COMPLETED:
             path.write_bytes(before)
+    if path.read_bytes() == before:
+        return f"status {status} of {command}: it wrote no report"
     return f"status {status} of {command}" if status else ""
 
 

@@ -27,6 +27,9 @@ TITLES: Final = {
     "objects": "Every record as a Python object",
     "lookup-warm": "Finding one offset in an open segment",
     "lookup-cold": "Opening a segment and finding one offset",
+    "time-warm": "Finding one time in an open segment",
+    "time-cold": "Opening a segment and finding one time",
+    "log-end": "Opening a segment and finding its end",
     "recover": "Verifying a segment and rebuilding its indexes",
     "encode": "Encoding batches",
     "visit-2-threads": "Visiting every record, two threads",
@@ -56,8 +59,8 @@ load of the machine includes the benchmark itself.
 - "Columns" hold offset, time, key, value and headers, 65,536 rows at a time; earlier rows are not kept. The same number
   is computed from them in a pass that is not counted.
 - Peers that need a log as bytes in memory load it before the clock starts; mapped files stay mapped. seglog-format maps
-  the log too (`open_partition(path, mapped=True)`), except where a row names a command. By default it reads the log
-  through windows: an earlier measurement of a scan whose batches are kept had 5.0 GB/s so, and 8.3 GB/s mapped.
+  the log too (`open_partition(path, mapped=True)`), except where a row names a command or says "in windows", as calls
+  read by default.
 - Reads with an emptied page cache still come from a virtual disk, which may have a cache of its own.
 """
 
@@ -113,8 +116,7 @@ def _versions(report: dict[str, Any]) -> Iterator[str]:
     taking_part = dict.fromkeys([f"Python {versions.pop('python')}", *versions.values()])
     yield f"Taking part: {'; '.join(taking_part)}."
     for name, reason in report.get("missing", {}).items():
-        yield ""
-        yield f"Not taking part: {name}, {reason}."
+        yield from ("", f"Not taking part: {name}, {reason}.")
 
 
 def _left_out(report: dict[str, Any]) -> Iterator[str]:
@@ -123,13 +125,11 @@ def _left_out(report: dict[str, Any]) -> Iterator[str]:
     missing = [title for work, title in TITLES.items() if work not in there]
     missing += [title for part, title in PARTS.items() if not report.get(part)]
     if missing:
-        yield ""
-        yield f"Not in this run: {'; '.join(title[0].lower() + title[1:] for title in missing)}."
+        yield from ("", f"Not in this run: {'; '.join(title[0].lower() + title[1:] for title in missing)}.")
 
 
 def _data(report: dict[str, Any]) -> Iterator[str]:
-    yield ""
-    yield "## The data"
+    yield from ("", "## The data")
     rows = [
         (f"`{each['name']}`", each["about"], *(f"{each[key]:,}" for key in ("bytes", "records", "batches")))
         for each in report["data"]
@@ -138,18 +138,16 @@ def _data(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _ratios(report: dict[str, Any]) -> Iterator[str]:
-    yield ""
-    yield "## Targets: ratios to the best of the others"
-    yield ""
+    yield from ("", "## Targets: ratios to the best of the others", "")
     yield "Throughput of the columnar engine relative to the fastest other implementation on the same machine, and to"
     yield "hardware limits; for lookups, the fraction of the time. A target beyond the limit of the machine is replaced"
     yield "by 85 % of that limit, and the table says so. Processor time is that of all threads of a program, with its"
-    yield "compiler and garbage collector, from the request to the answer."
+    yield "compiler and garbage collector, from the request to the answer. Rows against seconds or MB have the part of"
+    yield "it that commands, or first calls of processes, took: processor time, or the peak of memory."
     rows = [(row["title"], f"`{row['data']}`", _asked(row), *_reached(row)) for row in report["ratios"]]
     yield from _table(("work", "data", "target", "against", "ratio", "by processor time", "of the limit"), rows, 4)
     for other in report.get("otherProcessors", []):
-        yield ""
-        yield f"The same on another kind of processor. {birth(other)}"
+        yield from ("", f"The same on another kind of processor. {birth(other)}")
         rows = [(row["title"], f"`{row['data']}`", *_reached(row)) for row in other["ratios"]]
         yield from _table(("work", "data", "against", "ratio", "by processor time", "of the limit"), rows, 3)
 
@@ -161,16 +159,14 @@ def _asked(row: dict[str, Any]) -> str:
 
 def _reached(row: dict[str, Any]) -> tuple[str, str, str, str]:
     if "ratio" not in row:
-        return (row["note"], "-", "-", "-")
+        return (row["note"], "missed" if "met" in row else "-", "-", "-")
     processor = f"{row['processorRatio']:.2f}" if "processorRatio" in row else "-"
     ratio = f"**{row['ratio']:.2f}**" if row["met"] else f"{row['ratio']:.2f}, missed"
     return (row["against"], ratio, processor, f"{row['shareOfLimit']:.0%}" if "shareOfLimit" in row else "-")
 
 
 def _limits(report: dict[str, Any]) -> Iterator[str]:
-    yield ""
-    yield "## Limits of the machine"
-    yield ""
+    yield from ("", "## Limits of the machine", "")
     yield "Megabytes of log a second, one thread: memory, checksums, and each codec alone over the batches of a set."
     kinds = {**report["limits"]["megabytesPerSecond"], **report["limits"]["codecs"]}
     rows = [
@@ -179,8 +175,7 @@ def _limits(report: dict[str, Any]) -> Iterator[str]:
     yield from _table(("limit", "way", "MB/s"), rows, 2)
     gains = [(f"`{name}`", f"{gain['times']:.2f}") for name, gain in report["limits"].get("twoCores", {}).items()]
     if gains:
-        yield ""
-        yield "Speedup of two processes over one at the same work, an upper bound for any two threads:"
+        yield from ("", "Speedup of two processes over one at the same work, an upper bound for any two threads:")
         yield from _table(("data", "times"), gains)
 
 
@@ -191,12 +186,10 @@ def _works(report: dict[str, Any]) -> Iterator[str]:
             continue
         sets = list(dict.fromkeys(row["data"] for row in rows))
         known = {(row["contender"], row["data"]): row for row in rows}
-        unit = "lookups a second" if work.startswith("lookup") else "MB/s"
-        yield ""
-        yield f"## {title}, {unit}"
+        unit = "lookups a second" if work.startswith(("lookup", "time")) else "MB/s"
+        yield from ("", f"## {title}, {unit}")
         for call in dict.fromkeys(row["call"] for row in rows if "call" in row):
-            yield ""
-            yield f"The timed call of seglog-format is `{call}`."
+            yield from ("", f"The timed call of seglog-format is `{call}`.")
         names = dict.fromkeys(row["contender"] for row in rows)
         cells = [(name, *(_speed(known.get((name, each), {})) for each in sets)) for name in names]
         yield from _table(("", *(f"`{each}`" for each in sets)), cells)
@@ -210,9 +203,7 @@ def _speed(row: dict[str, Any]) -> str:
 def _memory(report: dict[str, Any]) -> Iterator[str]:
     if not report.get("memory"):
         return
-    yield ""
-    yield "## Memory"
-    yield ""
+    yield from ("", "## Memory", "")
     yield "Private memory of the process, not backed by files, before a scan of all columns and at its peak."
     rows = [
         (f"`{row['data']}`", *(f"{row[key] / 1e6:,.0f}" for key in ("bytes", "before", "peak")))
@@ -226,9 +217,7 @@ def _memory(report: dict[str, Any]) -> Iterator[str]:
 def _articles(report: dict[str, Any]) -> Iterator[str]:
     if not report.get("articles"):
         return
-    yield ""
-    yield "## Claims of articles"
-    yield ""
+    yield from ("", "## Claims of articles", "")
     yield "Claims that are often repeated, with the time of the second way relative to the first on this machine."
     rows = []
     for row in report["articles"]:

@@ -59,6 +59,7 @@ def serve(version: str, works: dict[str, Work], asked: dict[str, Callable[[Reque
     """
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # the output of libraries goes to standard error
+    gc.freeze()  # what the imports made costs no collection before a turn
     for line in sys.stdin:
         print(json.dumps(_answer(json.loads(line), version, works, asked)), file=output, flush=True)
 

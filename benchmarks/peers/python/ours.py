@@ -63,9 +63,9 @@ def mapped(path: Path) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def opened(request: Request) -> Partition:
+def opened(request: Request, *, mapped: bool = True) -> Partition:
     """Open the partition of the log, mapped as the logs of the other contenders are."""
-    return open_partition(Path(request["path"]).parent, trust_indexes=TRUSTING in request["how"], mapped=True)
+    return open_partition(Path(request["path"]).parent, trust_indexes=TRUSTING in request["how"], mapped=mapped)
 
 
 def partition_of(request: Request) -> Partition:
@@ -75,16 +75,16 @@ def partition_of(request: Request) -> Partition:
 
 
 def reading(request: Request, read: Callable[[Partition], Found]) -> Callable[[], Found]:
-    """Return a pass over the log: in a partition that stays open, or from opening it to closing it."""
+    """Return a pass over the log: in a partition that stays open, or from opening it to closing it, as by default."""
     if request["how"] == OPENED:
-        return lambda: read_once(request, read)
+        return lambda: read_once(request, read, mapped=False)
     partition = partition_of(request)
     return lambda: read(partition)
 
 
-def read_once(request: Request, read: Callable[[Partition], Found]) -> Found:
+def read_once(request: Request, read: Callable[[Partition], Found], *, mapped: bool = True) -> Found:
     """Open the partition, read, and close it."""
-    with opened(request) as partition:
+    with opened(request, mapped=mapped) as partition:
         return read(partition)
 
 
@@ -264,19 +264,26 @@ def log_end_parts(_: Request, end: int) -> Iterable[Part]:
     return [Part(end, 1)]
 
 
-def timestamp(request: Request) -> Callable[[], int]:
-    """Open the partition and look up the time of a record in the middle."""
+def time_warm(request: Request) -> Callable[[], list[int]]:
+    """Find each of the times in an open partition."""
     partition = partition_of(request)
-    middle = first_from(partition, partition.log_end_offset // 2)
+    return lambda: [first_since(partition, time) for time in request["offsets"]]
 
-    def looked_up() -> int:
-        found = read_once(request, lambda opened: opened.offset_for_timestamp(middle.timestamp_ms))
-        if found is None or found.timestamp_ms != middle.timestamp_ms or found.offset > middle.offset:
-            msg = f"the lookup of {middle.timestamp_ms} gave {found}"
-            raise ValueError(msg)
-        return found.offset
 
-    return looked_up
+def time_cold(request: Request) -> Callable[[], list[int]]:
+    """Open the partition for each of the times."""
+    return lambda: [read_once(request, partial(first_since, timestamp_ms=time)) for time in request["offsets"]]
+
+
+def first_since(partition: Partition, timestamp_ms: int) -> int:
+    """Return the offset of the first record that is not older."""
+    found = partition.offset_for_timestamp(timestamp_ms)
+    return -1 if found is None else found.offset
+
+
+def times_parts(_: Request, found: list[int]) -> Iterable[Part]:
+    """Return the sum of the found offsets."""
+    return [Part(sum(found), len(found))]
 
 
 # -- recovery --------------------------------------------------------------------------------------------------------
@@ -327,7 +334,8 @@ serve(
         "lookup-warm": Work(lookup_warm, lookup_parts),
         "lookup-cold": Work(lookup_cold, lookup_parts),
         "log-end": Work(log_end, log_end_parts),
-        "timestamp": Work(timestamp, log_end_parts),
+        "time-warm": Work(time_warm, times_parts),
+        "time-cold": Work(time_cold, times_parts),
         "recover": Work(recovery, recovery_parts),
     },
     {"memory": memory},

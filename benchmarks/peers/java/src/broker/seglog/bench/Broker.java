@@ -17,6 +17,8 @@ public final class Broker implements Main.More {
             case "recover" -> List.of(Segments.recover(path, spent));
             case "lookup-warm" -> List.of(Segments.lookup(path, request.path("offsets"), false, spent));
             case "lookup-cold" -> List.of(Segments.lookup(path, request.path("offsets"), true, spent));
+            case "time-warm" -> List.of(Segments.times(path, request.path("offsets"), false, spent));
+            case "time-cold" -> List.of(Segments.times(path, request.path("offsets"), true, spent));
             case "encode" -> {
                 Encoding.prepare(path);
                 long start = System.nanoTime();

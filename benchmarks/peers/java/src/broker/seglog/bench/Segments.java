@@ -89,6 +89,34 @@ final class Segments {
         return contents;
     }
 
+    /** Find each of the times. */
+    static Contents times(String path, JsonNode times, boolean cold, Consumer<Long> spent) throws IOException {
+        Contents contents = new Contents();
+        try (ScratchDirectory scratch = linked(path, true)) {
+            LogSegment segment = cold ? null : open(scratch.partition);
+            long start = System.nanoTime();
+            for (JsonNode time : times) {
+                if (cold) {
+                    try (LogSegment opened = open(scratch.partition)) {
+                        since(opened, time.asLong(), contents);
+                    }
+                } else {
+                    since(segment, time.asLong(), contents);
+                }
+            }
+            spent.accept((System.nanoTime() - start) / times.size());
+            if (segment != null) {
+                segment.close();
+            }
+        }
+        return contents;
+    }
+
+    private static void since(LogSegment segment, long time, Contents contents) throws IOException {
+        contents.number += segment.findOffsetByTimestamp(time, 0, Integer.MAX_VALUE).map(found -> found.offset).orElse(-1L);
+        contents.count++;
+    }
+
     private static void find(LogSegment segment, long offset, Contents contents) throws IOException {
         for (RecordBatch batch : segment.read(offset, FETCH_SIZE).records.batches()) {
             for (Record record : batch) {

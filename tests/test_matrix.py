@@ -827,6 +827,36 @@ def test_what_is_no_file_was_not_read(
     assert status == UNREAD
 
 
+SIDE_FILES: Final = (
+    *("264.index", "264.timeindex", "264.txnindex", "264.snapshot", "0.index", "0.snapshot", EPOCHS),
+    *("partition.metadata", "0.timeindex"),
+)
+"""Files beside the logs of a compacted topic, whose first segment is empty."""
+
+
+@pytest.mark.req("SEG-PDR-030")
+@pytest.mark.parametrize("command", IN_FULL)
+@each_of(("name", "kind"), [(name, kind) for name in SIDE_FILES for kind in ("fifo", "directory", "link")])
+def test_what_is_no_side_file_takes_no_offset_away(
+    name: str, kind: str, command: str, tmp_path: Path, capsys: Capture
+) -> None:
+    directory = make(tmp_path, {"0.log": b"", "264.log": entry(264) + entry(270)})
+    checkpoint(directory, "cleaner-offset-checkpoint", 264)
+    path = directory / numbered(name)
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        path.symlink_to("nowhere")
+    if command == "recover":
+        assert lines_of([command, str(directory)], capsys) == (UNREAD, [])
+        return
+    status, found = IN_FULL[command](directory, capsys)
+    assert found == set()
+    assert command in {"records", "scan"} or status == UNREAD
+
+
 ENDS: Mapping[str, tuple[str, dict[str, bytes], dict[str, int]]] = {
     "an incomplete tail": ("an incomplete batch", {"0.log": entry(0, 5) + MIDDLE[:-9]}, {}),
     "a few bytes at the end": ("an incomplete batch", {"0.log": entry(0, 5) + MIDDLE[:9]}, {}),

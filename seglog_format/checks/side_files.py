@@ -186,8 +186,7 @@ def timestamps_increase(subject: TimeIndexSubject) -> Iterator[Problem]:
     last_timestamp_ms = NO_TIMESTAMP
     for slot, entry in enumerate(subject.entries):
         if entry.timestamp_ms <= last_timestamp_ms:
-            expected = f"a timestamp above {last_timestamp_ms}"
-            yield subject.problem(slot, "timestamp_ms", expected, entry.timestamp_ms)
+            yield subject.problem(slot, "timestamp_ms", f"a timestamp above {last_timestamp_ms}", entry.timestamp_ms)
         last_timestamp_ms = entry.timestamp_ms
 
 
@@ -269,8 +268,7 @@ def last_offsets_increase(subject: TransactionIndexSubject) -> Iterator[Problem]
     """Report entries that are not in the order of their markers."""
     for slot, (before, entry) in enumerate(pairwise(subject.index.entries), start=1):
         if entry.last_offset <= before.last_offset:
-            expected = f"an offset above {before.last_offset}"
-            yield subject.problem(slot, "last_offset", expected, entry.last_offset)
+            yield subject.problem(slot, "last_offset", f"an offset above {before.last_offset}", entry.last_offset)
 
 
 @checks("SEG-TXN-005")
@@ -295,8 +293,7 @@ def last_stable_offsets(subject: TransactionIndexSubject) -> Iterator[Problem]:
     """Report an invalid last stable offset; brokers end a search at it."""
     for slot, entry in enumerate(subject.index.entries):
         if not 0 <= entry.last_stable_offset <= entry.last_offset + 1:
-            expected = f"0 to {entry.last_offset + 1}"
-            yield subject.problem(slot, "last_stable_offset", expected, entry.last_stable_offset)
+            yield subject.problem(slot, "last_stable_offset", f"0 to {entry.last_offset + 1}", entry.last_stable_offset)
 
 
 # -- checks of chapter 50. The decoder checks version, checksum and size -----------------------------------------------

@@ -469,6 +469,25 @@ def test_every_command_names_what_a_damaged_replacement_lacks(
             assert joined(found) == missing
 
 
+@each_of("name", [*OVERLAPPING, *(name for name in GAPS if "overlap" in name or "begins inside" in name)])
+def test_what_gives_one_record_or_none_hides_no_offset_of_an_overlap(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = make(tmp_path, OVERLAPPING[name]) if name in OVERLAPPING else built(name, tmp_path)
+    logs = sorted(path.glob("*.log"))
+    with open_partition(path) as partition:
+        given = partition.scan(columns=["offset", "timestamp"], on_gap=lambda _: None).read_all().to_pylist()
+        stored = sum(len(batch.records) for segment in partition.segments for batch in segment.batches())
+    for row in [each for each in given if each["timestamp"] is not None]:
+        _, (line,) = lines_of(["lookup", str(path), "--timestamp", str(row["timestamp"])], capsys)
+        assert line["offset"] == min(each["offset"] for each in given if each["timestamp"] >= row["timestamp"])
+    compared = [lines_of(["diff", str(log), str(log)], capsys) for log in logs]
+    assert [status for status, _ in compared] == [WHOLE] * len(logs)
+    assert sum(line["equal"] for _, lines in compared for line in lines) == stored  # also those that readers pass over
+    status, _ = lines_of(["retain", str(path), "--config", "retention.ms=-1"], capsys)
+    assert status == documented_status("a wrapper that begins below the end", "ls")  # of headers, too
+
+
 CONTRADICTED: Final = {"0.log": entry(0, 5) + entry(10, 5), "15.log": entry(15, 5)}
 """A batch was removed from inside a segment; its index still has it."""
 

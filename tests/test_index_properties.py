@@ -16,7 +16,7 @@ from helpers.walking import each_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from seglog_format.log.index_rules import LogOutline, LogRow
+from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
 from seglog_format.record_model import ProducerStateEntry
 
@@ -148,7 +148,8 @@ def test_an_entry_whose_search_would_miss_a_record_is_found(
     offset = data.draw(st.sampled_from([row.last_offset for row in log.rows]) | st.integers(BASE, BASE + 100))
     changed = [*built.offsets[:slot], OffsetPosition(offset, position), *built.offsets[slot + 1 :]]
     starts = {row.position: row for row in log.rows}
-    ids = {violation.requirement for violation in offset_index_violations(changed, BASE, log) if violation.slot == slot}
+    found = offset_index_violations(changed, BASE, log)
+    ids = {each.requirement for each in found if each.location.position == slot}
     assert ("SEG-IDX-003" in ids) == (position not in starts)
     missed = [row for row in log.rows if row.position < position and row.last_offset >= offset]
     if position in starts:
@@ -164,7 +165,7 @@ def test_timestamps_that_are_too_low_or_too_high_are_found(case: tuple[LogOutlin
         for timestamp_ms in (entry.timestamp_ms - step, entry.timestamp_ms + step):
             changed = [*built.times[:slot], TimestampOffset(timestamp_ms, entry.offset), *built.times[slot + 1 :]]
             found = time_index_violations(changed, BASE, log, is_active=True)
-            assert "SEG-TIX-005" in {violation.requirement for violation in found if violation.slot == slot}
+            assert "SEG-TIX-005" in {each.requirement for each in found if each.location.position == slot}
 
 
 @given(logs(), st.integers(BASE, BASE + 200), st.integers(-1, 31))
@@ -173,7 +174,7 @@ def test_a_claim_about_younger_records_is_refuted_only_by_records(
 ) -> None:
     log = LogOutline(batch.row for batch in batches)
     found = time_index_violations([TimestampOffset(timestamp_ms, offset)], BASE, log, is_active=True)
-    if "SEG-TIX-004" in {violation.requirement for violation in found}:
+    if "SEG-TIX-004" in {each.requirement for each in found}:
         records = [
             (batch.base_offset + number, timestamp)
             for batch in batches
@@ -197,14 +198,14 @@ def test_nothing_is_claimed_about_what_could_not_be_walked() -> None:
     assert list(time_index_violations(younger, BASE, damaged, is_active=False)) == []
     cut_short = LogOutline(rows, partial_at=77)
     found = list(offset_index_violations(beyond, BASE, cut_short))
-    assert [(violation.slot, violation.requirement) for violation in found] == [(1, "SEG-IDX-003")]
+    assert [(each.location.position, each.requirement) for each in found] == [(1, "SEG-IDX-003")]
     assert list(time_index_violations(younger, BASE, cut_short, is_active=False)) == []
 
 
 def test_without_a_log_or_a_name_nothing_is_held_against_them() -> None:
     assert list(transaction_index_violations([AbortedTxn(0, 9, BASE, BASE + 3, BASE + 4)], BASE)) == []
     producer = ProducerStateEntry(9, 0, 0, BASE, 0, 1000, -1, -1)
-    assert list(producer_snapshot_violations([producer], None)) == []
+    assert list(producer_snapshot_violations([producer], BASE + 1)) == []
     assert len(list(producer_snapshot_violations([producer], BASE))) == 1
 
 

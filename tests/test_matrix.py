@@ -26,7 +26,7 @@ from seglog_format.cli.main import run
 from seglog_format.errors import CorruptRecordError, FormatError, MissingOffsetsWarning, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from helpers.damage import Case
@@ -45,6 +45,11 @@ def flipped(data: bytes, position: int = -1, by: int = 1) -> bytes:
     changed = bytearray(data)
     changed[position] ^= by
     return bytes(changed)
+
+
+def singles(offsets: Iterable[int]) -> bytes:
+    """Return a batch of one record for each offset."""
+    return b"".join(map(entry, offsets))
 
 
 MIDDLE = entry(5, 5)
@@ -102,6 +107,13 @@ GAPS: Mapping[str, tuple[dict[str, bytes], dict[str, int], set[Span]]] = {
         {"0.log": entry(0, 5) + MIDDLE, "10.log": entry(10, 5, last_offset_delta=7) + entry(15, 5) + entry(18, 3)},
         {},
         {(15, 18), (18, 20)},
+    ),
+    "a leader epoch above the end": ({"0.log": entry(0, 5), EPOCHS: b"0\n2\n0 0\n1 9\n"}, {}, {(5, 9)}),
+    "a leader epoch at the end": ({"0.log": entry(0, 5), EPOCHS: b"0\n2\n0 0\n1 5\n"}, {}, set()),
+    "a leader epoch above the end of a compacted log": (
+        {"0.log": entry(0, 5), "7.log": entry(7, 3), EPOCHS: b"0\n2\n0 0\n1 20\n"},
+        {"cleaner-offset-checkpoint": 7, MARK: 12},
+        {(10, 12)},
     ),
     "what is tiered": ({"9.log": entry(9, 5)}, {START: 3}, set()),
 }
@@ -238,6 +250,9 @@ def test_what_is_missing_is_the_same_in_every_command(
         return
     if command == "resurrect" and name == "what is tiered":
         assert (status, found) == (FOUND, {(3, 9)})  # the node lacks these, unless --remote gives them
+        return
+    if command == "resurrect" and name == "a leader epoch above the end of a compacted log":
+        assert (status, found) == (FOUND, {(10, 20)})  # the new node gives none of these offsets again
         return
     if command in {"doctor", "resurrect"} and name == "a log start above the end":
         assert status == FOUND  # one adds what a start removes, the other lets the log start at its first record
@@ -382,6 +397,95 @@ def test_a_lookup_finds_the_record_that_readers_give(
     for row in given:
         _, (line,) = lines_of(["lookup", *trust, str(path), "--offset", str(row["offset"])], capsys)
         assert {name: line[name] for name in row} == row
+
+
+ONE_EACH: Mapping[str, bytes] = {f"{base}.log": singles(range(base, base + 10)) for base in (0, 10, 20)}
+REPLACEMENTS: Mapping[str, tuple[dict[str, bytes], set[Span]]] = {
+    "an offset that no segment of this number can hold": ({"0.log.swap": flipped(entry(0), 0)}, {(0, 30)}),
+    "an offset above all replaced logs": ({"0.log.swap": entry(0) + flipped(entry(5), 6, 4)}, {(1, 30)}),
+    "an offset above the last segment": ({"20.log.swap": flipped(entry(20), 0)}, {(20, 30)}),
+    "an offset as wrong as in the log before it": (
+        {"0.log": flipped(entry(0), 0) + singles(range(1, 10)), "0.log.swap": flipped(entry(0), 0)},
+        {(0, 30)},
+    ),
+    "an entry cut short": ({"0.log.swap": singles(range(10))[:-9]}, {(9, 10)}),
+    "an entry cut off": ({"0.log.swap": singles(range(9))}, {(9, 10)}),
+    "an entry cut off at the end": ({"20.log.swap": singles(range(20, 29))}, {(29, 30)}),
+    "no entry": ({"0.log.swap": b""}, {(0, 10)}),
+    "other bytes": ({"0.log.swap": b"\x77" * 300}, {(0, 10)}),
+    "a last offset inside the next segment": ({"0.log.swap": singles(range(16))}, {(16, 20)}),
+    "a wrong checksum": ({"0.log.swap": singles(range(5)) + flipped(entry(5)) + singles(range(6, 10))}, {(5, 6)}),
+    "a wrong checksum at the end": ({"20.log.swap": singles(range(20, 29)) + flipped(entry(29))}, {(29, 30)}),
+    "a first offset below its name": ({"10.log.swap": singles(range(8, 20))}, {(10, 20)}),
+    "offsets below its name": ({"10.log.swap": singles(range(10))}, {(10, 20)}),
+    "every entry": ({"0.log.swap": singles(range(10))}, set()),
+    "what compaction leaves": ({"0.log.swap": singles((3, 7, 11, 19))}, set()),
+    "what compaction leaves of a removed log": (
+        {"0.log": b"", "0.log.deleted": singles(range(10)), "0.log.swap": singles((3, 7))},
+        set(),
+    ),
+}
+"""Damages of a replacement, as files beside three segments of ten batches, and what the log lacks with them."""
+
+
+def joined(found: set[Span]) -> set[Span]:
+    """Return spans in which those that touch or overlap are one."""
+    runs: list[Span] = []
+    for first, after in sorted(found):
+        if runs and first <= runs[-1][1]:
+            runs[-1] = (runs[-1][0], max(after, runs[-1][1]))
+        else:
+            runs.append((first, after))
+    return set(runs)
+
+
+@pytest.mark.req("SEG-PDR-010", "SEG-PDR-025")
+@pytest.mark.parametrize("command", [*IN_FULL, "cluster", "diff", "export", "find"])
+@each_of("name", REPLACEMENTS)
+def test_every_command_names_what_a_damaged_replacement_lacks(
+    name: str, command: str, tmp_path: Path, capsys: Capture
+) -> None:
+    files, missing = REPLACEMENTS[name]
+    path = make(tmp_path, {**ONE_EACH, **files})
+    is_seen = bool(missing) and not (command in {"ls", "ls --long"} and "checksum" in name)
+    if command == "cluster":  # it opens the last segment
+        is_around_all = name.startswith("an offset") or name == "an entry cut off at the end"
+        assert lines_of([command, str(path.parent)], capsys)[0] == (FOUND if is_around_all else WHOLE)
+    elif command == "salvage":  # it copies what is replaced, too
+        by_salvage(path, capsys)
+        with open_partition(path.parent.parent / "out") as copy:
+            kept = {record.offset for record in copy.records(on_gap=lambda _: None)}
+        assert kept >= {*range(10 if "removed" in name else int("as wrong" in name), 30)}
+    elif command in {"diff", "export", "find"}:
+        status = status_of_command(command, path, capsys)
+        assert (status != (FOUND if command == "find" else WHOLE)) == is_seen
+    elif command in {"records", "scan"} and ("checksum" in name or "below" in name):
+        with pytest.raises(CorruptRecordError), open_partition(path) as partition:
+            list(partition.records() if command == "records" else partition.scan(columns=["offset"]).read_all())
+    else:
+        status, found = IN_FULL[command](path, capsys)
+        assert status == (FOUND if is_seen else WHOLE)
+        if "checksum" not in name and "below" not in name and "as wrong" not in name and command != "resurrect":
+            assert joined(found) == missing
+
+
+@each_of("name", [*OVERLAPPING, *(name for name in GAPS if "overlap" in name or "begins inside" in name)])
+def test_what_gives_one_record_or_none_hides_no_offset_of_an_overlap(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = make(tmp_path, OVERLAPPING[name]) if name in OVERLAPPING else built(name, tmp_path)
+    logs = sorted(path.glob("*.log"))
+    with open_partition(path) as partition:
+        given = partition.scan(columns=["offset", "timestamp"], on_gap=lambda _: None).read_all().to_pylist()
+        stored = sum(len(batch.records) for segment in partition.segments for batch in segment.batches())
+    for row in [each for each in given if each["timestamp"] is not None]:
+        _, (line,) = lines_of(["lookup", str(path), "--timestamp", str(row["timestamp"])], capsys)
+        assert line["offset"] == min(each["offset"] for each in given if each["timestamp"] >= row["timestamp"])
+    compared = [lines_of(["diff", str(log), str(log)], capsys) for log in logs]
+    assert [status for status, _ in compared] == [WHOLE] * len(logs)
+    assert sum(line["equal"] for _, lines in compared for line in lines) == stored  # also those that readers pass over
+    status, _ = lines_of(["retain", str(path), "--config", "retention.ms=-1"], capsys)
+    assert status == documented_status("a wrapper that begins below the end", "ls")  # of headers, too
 
 
 CONTRADICTED: Final = {"0.log": entry(0, 5) + entry(10, 5), "15.log": entry(15, 5)}
@@ -742,6 +846,36 @@ def test_what_is_no_file_was_not_read(
     assert status == UNREAD
 
 
+SIDE_FILES: Final = (
+    *("264.index", "264.timeindex", "264.txnindex", "264.snapshot", "0.index", "0.snapshot", EPOCHS),
+    *("partition.metadata", "0.timeindex"),
+)
+"""Files beside the logs of a compacted topic, whose first segment is empty."""
+
+
+@pytest.mark.req("SEG-PDR-030")
+@pytest.mark.parametrize("command", IN_FULL)
+@each_of(("name", "kind"), [(name, kind) for name in SIDE_FILES for kind in ("fifo", "directory", "link")])
+def test_what_is_no_side_file_takes_no_offset_away(
+    name: str, kind: str, command: str, tmp_path: Path, capsys: Capture
+) -> None:
+    directory = make(tmp_path, {"0.log": b"", "264.log": entry(264) + entry(270)})
+    checkpoint(directory, "cleaner-offset-checkpoint", 264)
+    path = directory / numbered(name)
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        path.symlink_to("nowhere")
+    if command == "recover":
+        assert lines_of([command, str(directory)], capsys) == (UNREAD, [])
+        return
+    status, found = IN_FULL[command](directory, capsys)
+    assert found == set()
+    assert command in {"records", "scan"} or status == UNREAD
+
+
 ENDS: Mapping[str, tuple[str, dict[str, bytes], dict[str, int]]] = {
     "an incomplete tail": ("an incomplete batch", {"0.log": entry(0, 5) + MIDDLE[:-9]}, {}),
     "a few bytes at the end": ("an incomplete batch", {"0.log": entry(0, 5) + MIDDLE[:9]}, {}),
@@ -814,7 +948,7 @@ def randomly_damaged(seed: int, root: Path) -> Path:
     first = bytes(data[: 12 + struct.unpack_from(">i", data, 8)[0]])
     delta = struct.unpack_from(">i", first, 23)[0] if first[16] > 1 else 0
     next_offset = struct.unpack_from(">q", first)[0] + delta + 1
-    match seeded.choice(["flip", "flip", "cut", "zero", "insert", "erase", "repeat", "wrap", "mark"]):
+    match seeded.choice(["flip", "flip", "cut", "zero", "insert", "erase", "repeat", "wrap", "mark", "epoch"]):
         case "flip":
             data[at] ^= 1 << seeded.randrange(8)
         case "cut":
@@ -833,6 +967,8 @@ def randomly_damaged(seed: int, root: Path) -> Path:
             (directory.parent / MARK).write_text(
                 f"0\n1\n{topic} {number} {int(log.stem) + seeded.choice([1, 10**4])}\n"
             )
+        case "epoch":
+            (directory / EPOCHS).write_text(f"0\n1\n9 {int(log.stem) + seeded.choice([1, 10**4])}\n")
         case _:
             data[len(first) : len(first)] = first
     log.write_bytes(data)

@@ -26,7 +26,7 @@ from helpers.made_partitions import (
     transactional,
 )
 from helpers.walking import each_of
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from proofs.resurrect import find_failures, fingerprint
@@ -267,6 +267,8 @@ CHANGES: Final[tuple[Callable[[dict[str, bytes], str, int], None], ...]] = (
 )
 
 
+@example(changes=[(with_a_flip, 0, 0), (replaced, 0, 1)], log_start=None)
+@example(changes=[(replaced, 0, 0)], log_start=None)
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     changes=st.lists(

@@ -33,7 +33,7 @@ from seglog_format.log.entry_table import (
     end_of_older,
     proven_start,
 )
-from seglog_format.log.index_rules import LogOutline, LogRow
+from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.log.search import next_entry, unexpected_end
 from seglog_format.model import ControlRecordType, Frame, MissingOffsets, RecordBatchHeader, Tail, TailKind
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
@@ -15,11 +16,10 @@ from seglog_format.log.gaps import (
     gap_after,
     gap_at_end,
     gap_before,
+    overreach,
     shows_compaction,
     with_snapshot,
 )
-from seglog_format.log.segment import LogSegment
-from seglog_format.model import MissingOffsets
 from seglog_format.names import (
     EARLY_METADATA_TOPIC,
     MAX_TOPIC_SIZE,
@@ -35,8 +35,10 @@ from seglog_format.recovery.start_problems import StartEffect, without_snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from seglog_format.log.gaps import ProvedEnd
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.remote_store import KnowsTiered, RemoteOffsets
+    from seglog_format.model import MissingOffsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,27 +199,14 @@ class FoundGap:
     is_compacted: bool
     remote: RemoteOffsets | None = None
 
+    @property
+    def bound(self) -> tuple[str, int]:
+        """What is expected of an offset that the log has reached, and that offset."""
+        return f"at most {self.gap.first_offset}, the log end offset", self.gap.next_offset
+
     def problem(self, expected: str, found: str, *, is_explained: bool = False) -> Problem:
         """Return a problem located in the file that shows the gap."""
         return Problem(Location(self.gap.path, field="offset"), expected, found, self.gap.missing, is_explained)
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotAndEnd:
-    """A producer snapshot by the offset in its name, and the log end offset."""
-
-    path: str
-    offset: int
-    log_end_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReplacedLog:
-    """A log that a `.swap` file replaces, the first offset after its last entry, and the log end offset."""
-
-    path: str
-    next_offset: int
-    log_end_offset: int
 
 
 @checks("SEG-PDR-014")
@@ -266,23 +255,25 @@ def snapshot_reaches_metadata_log(found: FoundGap) -> Iterator[Problem]:
 
 
 @checks("SEG-PSN-008")
-def snapshot_is_in_log(subject: SnapshotAndEnd) -> Iterator[Problem]:
+def snapshot_is_in_log(found: FoundGap) -> Iterator[Problem]:
     """Report a snapshot above the log end offset; a broker writes it when the log has reached its offset."""
-    if subject.offset > subject.log_end_offset:
-        expected = f"at most {subject.log_end_offset}, the log end offset"
-        missing = MissingOffsets(subject.log_end_offset, subject.offset)
-        yield Problem(Location(subject.path, field="name"), expected, subject.offset, missing)
+    if found.gap.kind is GapKind.SNAPSHOT:
+        yield Problem(Location(found.gap.path, field="name"), *found.bound, found.gap.missing)
+
+
+@checks("SEG-CKP-012")
+def epoch_is_in_log(found: FoundGap) -> Iterator[Problem]:
+    """Report a last leader epoch above the log end offset; it begins at the end that the log had."""
+    if found.gap.kind is GapKind.EPOCH:
+        yield Problem(Location(found.gap.path, field="start_offset"), *found.bound, found.gap.missing)
 
 
 @checks("SEG-PDR-025")
-def replacement_reaches_as_far(subject: ReplacedLog) -> Iterator[Problem]:
-    """Report a replacement that ends early: compaction keeps the last segment, and a split drops nothing."""
-    if subject.next_offset > subject.log_end_offset:
-        expected = f"a replacement with offsets up to {subject.next_offset - 1}"
-        missing = MissingOffsets(subject.log_end_offset, subject.next_offset)
-        yield Problem(
-            Location(subject.path, field="offset"), expected, f"a log end offset of {subject.log_end_offset}", missing
-        )
+def replacement_reaches_as_far(found: FoundGap) -> Iterator[Problem]:
+    """Report replacements that end early: compaction keeps the last segment, and a split drops nothing."""
+    if found.gap.kind is GapKind.REPLACED:
+        expected = f"replacements with offsets up to {found.gap.next_offset - 1}"
+        yield found.problem(expected, f"none above {found.gap.first_offset - 1}")
 
 
 class CheckedGaps:
@@ -298,6 +289,7 @@ class CheckedGaps:
         listing: PartitionListing,
         states: Sequence[SegmentState],
         checkpointed: Mapping[FileKind, int],
+        ends: Sequence[ProvedEnd],
         *,
         is_compacted: bool | None,
         remote: KnowsTiered | None = None,
@@ -308,6 +300,7 @@ class CheckedGaps:
             listing: of the directory.
             states: of its segments.
             checkpointed: the partition's offsets in the checkpoints of the log directory.
+            ends: what `proved_ends` has yielded before the segments were read.
             is_compacted: whether the log is compacted; None if unknown.
             remote: finds the remote segments of offsets that are not in the directory.
         """
@@ -315,6 +308,7 @@ class CheckedGaps:
         self._remote = remote
         self._is_compacted = is_compacted
         self._checkpointed = checkpointed
+        self._ends = ends
         self._log_start_offset = checkpointed.get(FileKind.LOG_START_OFFSET_CHECKPOINT, 0)
         self.log_end_offset = self._end(states)
         self._gaps = [gap for gap in self._found(states) if gap is not None]
@@ -332,6 +326,7 @@ class CheckedGaps:
             if state.is_end_known:
                 end = SegmentEnd(files, state.next_offset, has_tail=state.has_tail)
                 yield gap_after(self._listing, end, following.base_offset, self._log_start_offset)
+        yield overreach(self._listing)
         if self.log_end_offset is not None:
             yield gap_at_end(self._listing, self.log_end_offset)
 
@@ -367,11 +362,11 @@ class CheckedGaps:
         return shows_compaction(self._listing, self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT))
 
     def _end_findings(self, log_end_offset: int) -> Iterator[Finding]:
-        """Yield findings of snapshots and replaced logs about the log end, unless a checkpoint has the same finding."""
-        checkpointed = max(self._checkpointed.values(), default=-1)
-        for snapshot in self._listing.snapshots:
-            if snapshot.base_offset > checkpointed:
-                yield from findings_of(SnapshotAndEnd(str(snapshot.path), snapshot.base_offset, log_end_offset))
-        for files in self._listing.replaced_logs:
-            with LogSegment(files, storage=self._listing.storage) as segment:
-                yield from findings_of(ReplacedLog(segment.path, segment.next_offset, log_end_offset))
+        """Yield the finding about the greatest end that the log had, unless a checkpoint has the same finding."""
+        reached = max((log_end_offset, *self._checkpointed.values()))
+        above = [end for end in self._ends if end.offset > reached]
+        if any(end.kind is GapKind.EPOCH for end in above) and self.is_compacted():
+            above = [end for end in above if end.kind is not GapKind.EPOCH]
+        for end in sorted(above, key=attrgetter("offset"))[-1:]:
+            gap = Gap(log_end_offset, end.offset, end.kind, str(end.path))
+            yield from findings_of(FoundGap(gap, is_compacted=False))

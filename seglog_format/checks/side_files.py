@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.codec.side_files import PRODUCER_SNAPSHOT_HEADER, PRODUCER_STATE_ENTRY
 from seglog_format.errors import FormatError, Location
-from seglog_format.log import index_rules
 from seglog_format.log.segment import LogSegment
-from seglog_format.model import RecordBatchHeader
+from seglog_format.model import NO_TIMESTAMP, RecordBatchHeader
 from seglog_format.recovery.plan import Circumstances
 from seglog_format.recovery.planned_files import opened_segments
 from seglog_format.recovery.producer_states import forgets_producers, states_from_logs
@@ -20,12 +20,12 @@ from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 from seglog_format.storage.file_reader import raised_refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from seglog_format.checks.partition_directory import SegmentState
     from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
-    from seglog_format.log.index_rules import LogOutline, Violation
     from seglog_format.log.listing import PartitionListing, SegmentFiles
+    from seglog_format.log.log_outline import LogOutline
     from seglog_format.model import BatchHeader, OffsetPosition, TimestampOffset
     from seglog_format.record_model import ProducerStateEntry
     from seglog_format.state.producer_state import Producer
@@ -40,9 +40,10 @@ class OffsetIndexSubject:
     entries: Sequence[OffsetPosition]
     log: LogOutline
 
-    def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
-        """Convert violations to problems located in the index file."""
-        return located(violations, self.index.path, 0, self.index.layout.size)
+    def problem(self, slot: int, field: str, expected: str, found: int) -> Problem:
+        """Return a problem with a slot, by its number from 0."""
+        size = self.index.layout.size
+        return Problem(Location(self.index.path, slot * size, field, size), expected, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +55,26 @@ class TimeIndexSubject:
     log: LogOutline
     is_active: bool
 
-    def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
-        """Convert violations to problems located in the index file."""
-        return located(violations, self.index.path, 0, self.index.layout.size)
+    def problem(self, slot: int, field: str, expected: str, found: int) -> Problem:
+        """Return a problem with a slot, by its number from 0."""
+        size = self.index.layout.size
+        return Problem(Location(self.index.path, slot * size, field, size), expected, found)
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionIndexSubject:
-    """A transaction index, and producer ids by offset of the ABORT records in its segment; None if unknown."""
+    """A transaction index, and producer ids by offset; None if unknown.
+
+    They are those of the ABORT records in its segment, and of the control batches that compaction has emptied.
+    """
 
     index: TransactionIndex
     aborts: Mapping[int, int] | None
 
-    def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
-        """Convert violations to problems located in the index file."""
-        return located(violations, self.index.path, 0, TRANSACTION_INDEX_ENTRY.size)
+    def problem(self, slot: int, field: str, expected: str, found: int) -> Problem:
+        """Return a problem with a slot, by its number from 0."""
+        size = TRANSACTION_INDEX_ENTRY.size
+        return Problem(Location(self.index.path, slot * size, field, size), expected, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +85,10 @@ class SnapshotSubject:
     producers: Sequence[ProducerStateEntry]
     offset: int
 
-    def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
-        """Convert violations to problems located in the snapshot file."""
-        return located(violations, self.path, PRODUCER_SNAPSHOT_HEADER.size, PRODUCER_STATE_ENTRY.size)
-
-
-def located(violations: Iterable[Violation], path: str, start: int, entry_size: int) -> Iterator[Problem]:
-    """Convert violations by slot to problems by position."""
-    for violation in violations:
-        position = start + violation.slot * entry_size
-        yield Problem(Location(path, position, violation.field, entry_size), violation.expected, violation.found)
+    def problem(self, slot: int, field: str, expected: str, found: int) -> Problem:
+        """Return a problem with a producer, by its number from 0."""
+        size = PRODUCER_STATE_ENTRY.size
+        return Problem(Location(self.path, PRODUCER_SNAPSHOT_HEADER.size + slot * size, field, size), expected, found)
 
 
 def whole_slots(path: str, size: int, entry_size: int) -> Iterator[Problem]:
@@ -116,32 +116,52 @@ def offset_slots_are_whole(subject: OffsetIndexSubject) -> Iterator[Problem]:
 @checks("SEG-IDX-002")
 def relative_offsets_not_negative(subject: OffsetIndexSubject) -> Iterator[Problem]:
     """Report an offset below the base offset in the file name."""
-    yield from subject.problems(index_rules.relative_offsets_not_negative(subject.entries, subject.index.base_offset))
+    for slot, entry in enumerate(subject.entries):
+        if entry.offset < subject.index.base_offset:
+            yield subject.problem(slot, "relative_offset", "0 or more", entry.offset - subject.index.base_offset)
 
 
 @checks("SEG-IDX-003")
 def positions_start_entries(subject: OffsetIndexSubject) -> Iterator[Problem]:
     """Report a position past the end of the log or inside an entry."""
-    yield from subject.problems(index_rules.positions_start_entries(subject.entries, subject.log))
+    for slot, entry in enumerate(subject.entries):
+        if not subject.log.is_start(entry.position):
+            yield subject.problem(slot, "position", "where an entry of the log starts", entry.position)
 
 
 @checks("SEG-IDX-004")
 def offsets_increase(subject: OffsetIndexSubject) -> Iterator[Problem]:
     """Report an offset not above that of the slot before."""
-    yield from subject.problems(index_rules.offsets_increase(subject.entries))
+    for slot, (before, entry) in enumerate(pairwise(subject.entries), start=1):
+        if entry.offset <= before.offset:
+            yield subject.problem(slot, "relative_offset", f"an offset above {before.offset}", entry.offset)
 
 
 @checks("SEG-IDX-005")
 def positions_increase(subject: OffsetIndexSubject) -> Iterator[Problem]:
     """Report a position not above that of the slot before."""
-    yield from subject.problems(index_rules.positions_increase(subject.entries))
+    for slot, (before, entry) in enumerate(pairwise(subject.entries), start=1):
+        if entry.position <= before.position:
+            yield subject.problem(slot, "position", f"a position above {before.position}", entry.position)
 
 
 @checks("SEG-IDX-006")
 def offsets_match_positions(subject: OffsetIndexSubject) -> Iterator[Problem]:
-    """Report an offset that is not in the entry at its position; every lookup relies on that."""
-    base_offset = subject.index.base_offset
-    yield from subject.problems(index_rules.offsets_match_positions(subject.entries, base_offset, subject.log))
+    """Report an offset that is not in the entry at its position; every lookup relies on that.
+
+    Slots that break SEG-IDX-002 or SEG-IDX-003 are left out.
+    """
+    for slot, entry in enumerate(subject.entries):
+        before = subject.log.last_offset_before(entry.position)
+        if before is None or entry.offset < subject.index.base_offset:
+            continue
+        first = subject.log.base_offset_at(entry.position)
+        if entry.offset <= before:
+            expected = f"an offset above {before}, where the entries before the position end"
+            yield subject.problem(slot, "relative_offset", expected, entry.offset)
+        elif first is not None and first > entry.offset:
+            expected = f"an offset of {first} or more, where the entry at the position starts"
+            yield subject.problem(slot, "relative_offset", expected, entry.offset)
 
 
 @checks("SEG-IDX-007")
@@ -163,33 +183,60 @@ def time_slots_are_whole(subject: TimeIndexSubject) -> Iterator[Problem]:
 @checks("SEG-TIX-002")
 def timestamps_increase(subject: TimeIndexSubject) -> Iterator[Problem]:
     """Report a timestamp not above that of the slot before."""
-    yield from subject.problems(index_rules.timestamps_increase(subject.entries))
+    last_timestamp_ms = NO_TIMESTAMP
+    for slot, entry in enumerate(subject.entries):
+        if entry.timestamp_ms <= last_timestamp_ms:
+            yield subject.problem(slot, "timestamp_ms", f"a timestamp above {last_timestamp_ms}", entry.timestamp_ms)
+        last_timestamp_ms = entry.timestamp_ms
 
 
 @checks("SEG-TIX-003")
 def offsets_do_not_decrease(subject: TimeIndexSubject) -> Iterator[Problem]:
     """Report an offset below that of the slot before, or below the base offset."""
-    base_offset = subject.index.base_offset
-    yield from subject.problems(index_rules.time_offsets_do_not_decrease(subject.entries, base_offset))
+    last_offset = subject.index.base_offset
+    for slot, entry in enumerate(subject.entries):
+        if entry.offset < last_offset:
+            yield subject.problem(slot, "relative_offset", f"an offset of {last_offset} or more", entry.offset)
+        last_offset = max(entry.offset, subject.index.base_offset)
 
 
 @checks("SEG-TIX-004")
 def later_timestamps_follow(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """Report an entry if an earlier record has a later timestamp; every lookup relies on there being none."""
-    yield from subject.problems(index_rules.later_timestamps_follow(subject.entries, subject.log))
+    """Report an entry if an earlier record has a later timestamp; every lookup relies on there being none.
+
+    Only log entries that end at or below the offset of an index entry count. The header of any other log entry does not
+    show whether its largest timestamp is before that offset.
+    """
+    for slot, entry in enumerate(subject.entries):
+        largest = subject.log.timestamp_up_to(entry.offset)
+        if largest > entry.timestamp_ms:
+            expected = f"a timestamp of {largest} or more, which the log has reached at offset {entry.offset}"
+            yield subject.problem(slot, "timestamp_ms", expected, entry.timestamp_ms)
 
 
 @checks("SEG-TIX-005")
 def timestamps_match_log(subject: TimeIndexSubject) -> Iterator[Problem]:
     """Report an entry whose timestamp does not occur at its offset."""
-    yield from subject.problems(index_rules.timestamps_match_log(subject.entries, subject.log))
+    for slot, entry in enumerate(subject.entries):
+        row = subject.log.row_with(entry.offset)
+        if row is None:
+            if subject.log.is_whole:
+                yield subject.problem(slot, "relative_offset", "an offset that the log holds", entry.offset)
+        elif row.magic > 0 and row.max_timestamp_ms != entry.timestamp_ms:
+            expected = f"{row.max_timestamp_ms}, the largest of the log entry with offset {entry.offset}"
+            yield subject.problem(slot, "timestamp_ms", expected, entry.timestamp_ms)
 
 
 @checks("SEG-TIX-006")
 def last_timestamp_is_largest(subject: TimeIndexSubject) -> Iterator[Problem]:
     """Report a complete index whose last timestamp is not the largest; brokers use it as the segment's age."""
-    if not subject.is_active and not subject.index.trailing_zero_count:
-        yield from subject.problems(index_rules.last_timestamp_is_largest(subject.entries, subject.log))
+    if subject.is_active or subject.index.trailing_zero_count or not subject.log.is_whole:
+        return
+    largest = max((row.max_timestamp_ms for row in subject.log.rows if not row.is_empty), default=NO_TIMESTAMP)
+    recorded = subject.entries[-1].timestamp_ms if subject.entries else 0  # one entry (0, base offset) looks like zeros
+    if recorded < largest:
+        slot = max(len(subject.entries) - 1, 0)
+        yield subject.problem(slot, "timestamp_ms", f"{largest}, the largest of the segment", recorded)
 
 
 @checks("SEG-TIX-007")
@@ -211,47 +258,74 @@ def aborts_are_whole(subject: TransactionIndexSubject) -> Iterator[Problem]:
 @checks("SEG-TXN-003")
 def not_below_segment(subject: TransactionIndexSubject) -> Iterator[Problem]:
     """Report an offset below the segment's base offset: brokers then recover the segment."""
-    yield from subject.problems(index_rules.aborts_not_below_segment(subject.index.entries, subject.index.base_offset))
+    for slot, entry in enumerate(subject.index.entries):
+        if entry.last_offset < subject.index.base_offset:
+            yield subject.problem(slot, "last_offset", f"{subject.index.base_offset} or more", entry.last_offset)
 
 
 @checks("SEG-TXN-004")
 def last_offsets_increase(subject: TransactionIndexSubject) -> Iterator[Problem]:
     """Report entries that are not in the order of their markers."""
-    yield from subject.problems(index_rules.aborts_in_order(subject.index.entries))
+    for slot, (before, entry) in enumerate(pairwise(subject.index.entries), start=1):
+        if entry.last_offset <= before.last_offset:
+            yield subject.problem(slot, "last_offset", f"an offset above {before.last_offset}", entry.last_offset)
 
 
 @checks("SEG-TXN-005")
 def first_to_last(subject: TransactionIndexSubject) -> Iterator[Problem]:
     """Report a transaction that starts after its marker."""
-    yield from subject.problems(index_rules.aborted_from_first_to_last(subject.index.entries))
+    for slot, entry in enumerate(subject.index.entries):
+        if not 0 <= entry.first_offset <= entry.last_offset:
+            yield subject.problem(slot, "first_offset", f"0 to {entry.last_offset}", entry.first_offset)
 
 
 @checks("SEG-TXN-006")
 def markers_exist(subject: TransactionIndexSubject) -> Iterator[Problem]:
     """Report an entry without a marker, if the whole log could be read."""
-    if subject.aborts is not None:
-        yield from subject.problems(index_rules.aborts_have_markers(subject.index.entries, subject.aborts))
+    for slot, entry in enumerate(subject.index.entries):
+        if subject.aborts is not None and subject.aborts.get(entry.last_offset) != entry.producer_id:
+            expected = f"the offset of an ABORT record of producer {entry.producer_id}"
+            yield subject.problem(slot, "last_offset", expected, entry.last_offset)
 
 
 @checks("SEG-TXN-008")
 def last_stable_offsets(subject: TransactionIndexSubject) -> Iterator[Problem]:
     """Report an invalid last stable offset; brokers end a search at it."""
-    yield from subject.problems(index_rules.last_stable_offsets_in_range(subject.index.entries))
+    for slot, entry in enumerate(subject.index.entries):
+        if not 0 <= entry.last_stable_offset <= entry.last_offset + 1:
+            yield subject.problem(slot, "last_stable_offset", f"0 to {entry.last_offset + 1}", entry.last_stable_offset)
 
 
 # -- checks of chapter 50. The decoder checks version, checksum and size -----------------------------------------------
 
 
+SNAPSHOT_NUMBERS: Final = (
+    *("producer_epoch", "last_sequence", "last_offset", "offset_delta"),
+    *("timestamp_ms", "coordinator_epoch", "current_txn_first_offset"),
+)
+
+
 @checks("SEG-PSN-004")
 def producers_are_sound(subject: SnapshotSubject) -> Iterator[Problem]:
     """Report repeated producer ids, and numbers below -1."""
-    yield from subject.problems(index_rules.producers_are_sound(subject.producers))
+    seen: set[int] = set()
+    for slot, entry in enumerate(subject.producers):
+        if entry.producer_id < 0 or entry.producer_id in seen:
+            expected = "an id of 0 or more that did not occur before"
+            yield subject.problem(slot, "producer_id", expected, entry.producer_id)
+        seen.add(entry.producer_id)
+        for name in SNAPSHOT_NUMBERS:
+            if getattr(entry, name) < -1:
+                yield subject.problem(slot, name, "-1 or more", getattr(entry, name))
 
 
 @checks("SEG-PSN-006")
 def offsets_below_name(subject: SnapshotSubject) -> Iterator[Problem]:
     """Report an offset at or above the one in the file's name."""
-    yield from subject.problems(index_rules.snapshot_offsets_below_name(subject.producers, subject.offset))
+    for slot, entry in enumerate(subject.producers):
+        for name in ("last_offset", "current_txn_first_offset"):
+            if getattr(entry, name) >= subject.offset:
+                yield subject.problem(slot, name, f"below {subject.offset}", getattr(entry, name))
 
 
 # -- checks of the producer snapshots against the log ------------------------------------------------------------------

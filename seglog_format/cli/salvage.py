@@ -182,7 +182,7 @@ def _report(directory: Path, segment: SalvagedSegment, *, as_json: bool) -> None
 def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json: bool) -> bool:
     """Report offsets that the files beside the logs prove, and no damaged range names; return whether any are lost."""
     from seglog_format.cli.output import gap_line, gaps_of
-    from seglog_format.log.gaps import watch_over
+    from seglog_format.log.gaps import GapKind, watch_over
     from seglog_format.log.listing import list_partition
 
     listing = list_partition(directory)
@@ -191,7 +191,8 @@ def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json
     ends = {files.base_offset: reached[files.log] for files in listing.segments if files.log in reached}
     if listing.segments:  # logs that .swap files replace are copied, too
         ends[listing.base_offsets[-1]] = max(reached.values(), default=0)
-    gaps = [gap for gap in gaps_of(watch_over(listing), ends) if gap.missing not in named]
+    found = gaps_of(watch_over(listing), ends)
+    gaps = [gap for gap in found if gap.missing not in named and gap.kind is not GapKind.REPLACED]
     for gap in gaps:
         write_line(gap_line(gap, directory) if as_json else gap.span_text)
     return any(gap.is_loss for gap in gaps)

@@ -138,15 +138,15 @@ def _proved_ends(
         of = "" if is_chosen else f" beside {copy.path}"
         limit = _limit(chosen, copy.latest_epoch)
         yield ProvedEnd(min(copy.high_watermark, limit), f"{FileKind.REPLICATION_OFFSET_CHECKPOINT.value}{of}")
+        for epoch, start in leader_epochs_of(copy.path) if is_chosen or not has_all else ():
+            of = "" if is_chosen else f" of {copy.path}"
+            yield ProvedEnd(min(start, _limit(chosen, epoch)), f"{FileKind.LEADER_EPOCH_CHECKPOINT.value}{of}")
         end = chosen.log_end_offset if chosen is not None and is_chosen else copy.log_end_offset
         if end is None or copy.log_start_offset <= end:  # else the checkpoint is of another log
             yield ProvedEnd(min(copy.log_start_offset, limit), f"the log start offset of {copy.path}")
             yield from (ProvedEnd(min(gap.next_offset, limit), gap.path) for gap in copy.gaps)
         if is_chosen:
             yield ProvedEnd(copy.recovery_point, FileKind.RECOVERY_POINT_CHECKPOINT.value)
-        for epoch, start in leader_epochs_of(copy.path) if is_chosen or not has_all else ():
-            of = "" if is_chosen else f" of {copy.path}"
-            yield ProvedEnd(min(start, _limit(chosen, epoch)), f"{FileKind.LEADER_EPOCH_CHECKPOINT.value}{of}")
     for directory in cluster.directories.directories:
         if key not in directory.partitions:
             source = f"{FileKind.REPLICATION_OFFSET_CHECKPOINT.value} in {directory.path}"
@@ -288,7 +288,8 @@ def whole_log(replica: Replica, remote: RemoteStore | None = None, others: Seque
     whole = listing._replace(segments=files, base_offsets=tuple(each.base_offset for each in files))
     end = _end(replica, salvaged, stored, checkpoint, has_segments=bool(local.segments))
     start, moved = _start(whole, checkpoint, end)
-    gaps = _gaps(min(begin, start), [*stored.spans, *((base, base) for base in listing.base_offsets[:1])])
+    bases = sorted((*local.base_offsets[:1], *listing.base_offsets[:1]))  # salvage makes no empty first segment
+    gaps = _gaps(min(begin, start), [*stored.spans, *((base, base) for base in bases[:1])])
     return WholeLog(
         whole,
         start,

@@ -352,6 +352,8 @@ def _says(statement: Statement, finding: Finding, path: Path) -> bool:
         first, following = statement.offsets
         if first <= finding.missing.first_offset and finding.missing.next_offset <= following:
             return True
+    if finding.requirement == "SEG-PDR-025" and "SEG-RCV-021" in statement.requirements:
+        return True  # there is a statement for each replaced log
     if Path(statement.where.path) != path:
         return False
     is_cut = statement.kind in {Kind.LOSS, Kind.CHANGE} and statement.where.position <= finding.location.position

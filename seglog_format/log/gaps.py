@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seglog_format.errors import CorruptRecordError, FormatError, Location, MissingOffsetsWarning, SeglogError
 from seglog_format.log.entry_table import DISORDER
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable
-from seglog_format.log.listing import checkpointed_offset, greatest, list_partition, reached_offsets, simple_epochs
+from seglog_format.log.listing import (
+    DELETED,
+    SegmentFiles,
+    checkpointed_offset,
+    greatest,
+    list_partition,
+    reached_offsets,
+    simple_epochs,
+)
 from seglog_format.log.segment import LogSegment
-from seglog_format.model import CompressionCodec, MessageHeader, MissingOffsets, TailKind
+from seglog_format.model import INT32_MAX, INT64_MAX, CompressionCodec, MessageHeader, MissingOffsets, TailKind
 from seglog_format.names import CONSUMER_OFFSETS, METADATA_TOPICS, TRANSACTION_STATE, FileKind
 from seglog_format.storage.log_storage import read_file
 
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.entry_table import Overlap
-    from seglog_format.log.listing import NamedFile, PartitionListing, SegmentFiles
+    from seglog_format.log.listing import NamedFile, PartitionListing
     from seglog_format.model import Frame, OffsetPosition, TimestampOffset
     from seglog_format.storage.log_storage import LogStorage
 
@@ -61,7 +70,9 @@ class GapKind(Enum):
     SNAPSHOT = "producer snapshot"
     """The log ends below a producer snapshot, which a broker writes when the log has reached it (SEG-PSN-008)."""
     REPLACED = "replaced log"
-    """The log ends below the end of a log that a `.swap` file replaces (SEG-PDR-025)."""
+    """A log that a `.swap` file replaces has these offsets, and no replacement has offsets so high (SEG-PDR-025)."""
+    EPOCH = "leader epoch"
+    """The log ends below its last leader epoch, which begins at the end that the log had (SEG-APP-016)."""
     LOG_END = "log end"
     """The log ends below its offset in a checkpoint (SEG-CKP-012)."""
     UNREADABLE = "nothing readable"
@@ -271,6 +282,70 @@ def gap_at_end(listing: PartitionListing, log_end_offset: int) -> Gap | None:
     return Gap(log_end_offset, end, GapKind.MISSING_LOG, str(orphans[0].path))
 
 
+class ProvedEnd(NamedTuple):
+    """An offset that a log had reached.
+
+    Attributes:
+        offset: the first offset that is not known to have existed.
+        kind: of the gap from the end of the log to this offset.
+        path: of the file that proves it; None for a checkpoint of the log directory.
+    """
+
+    offset: int
+    kind: GapKind
+    path: Path | None = None
+
+
+def proved_ends(listing: PartitionListing, epochs: Sequence[tuple[int, int]]) -> Iterator[ProvedEnd]:
+    """Yield the ends that a log had by its files: the last snapshot, the last leader epoch, and logs that are replaced.
+
+    The last epoch proves nothing of a compacted log: a follower stores it before its first batch, which may begin above
+    the end.
+
+    Args:
+        listing: of the partition directory.
+        epochs: as `leader_epochs` has read them before the log was read, unless its end is read again: a running broker
+            appends, and then begins an epoch at the new end.
+    """
+    yield from (ProvedEnd(each.base_offset, GapKind.SNAPSHOT, each.path) for each in listing.snapshots[-1:])
+    for files in listing.replaced_logs:
+        with LogSegment(files, storage=listing.storage) as segment:
+            yield ProvedEnd(segment.next_offset, GapKind.REPLACED, files.log)
+    path = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
+    yield from (ProvedEnd(start, GapKind.EPOCH, path) for _, start in epochs[-1:])
+
+
+def overreach(listing: PartitionListing) -> Gap | None:
+    """Return the offsets of replaced logs above the replacements, if one of these ends above all logs that it replaces.
+
+    Compaction and a split give no entry a new offset. Here the offset of an entry is damaged, and its file covers
+    segments that it was not made of (SEG-PDR-010). An old entry that no index of its segment can name proves nothing.
+
+    Args:
+        listing: of the partition directory.
+    """
+    if not (replaced := listing.replaced_logs):
+        return None
+    removed = (file for file in listing.set_aside if file.name.suffix == DELETED and file.name.kind is FileKind.LOG)
+    old = (*replaced, *(SegmentFiles(file.base_offset, file.path) for file in removed))
+    limit = max(_end_up_to(files, files.base_offset + INT32_MAX, listing.storage) for files in old)
+    new = [files for files in listing.segments if files.is_replacement]
+    reached = max(_end_up_to(files, limit - 1, listing.storage) for files in new)
+    if reached >= limit or max(_end_up_to(files, INT64_MAX, listing.storage) for files in new) <= limit:
+        return None
+    return Gap(reached, limit, GapKind.REPLACED, str(new[0].log))
+
+
+def _end_up_to(files: SegmentFiles, last_offset: int, storage: LogStorage) -> int:
+    """Return the first offset after the entries of a log that end at an offset at most; its base offset without any."""
+    reached = files.base_offset
+    with suppress(FormatError), LogSegment(files, storage=storage) as segment:
+        for frame in segment.frames():
+            if frame.header.last_offset <= last_offset:
+                reached = max(reached, frame.header.next_offset)
+    return reached
+
+
 def with_snapshot(listing: PartitionListing, gap: Gap) -> Gap:
     """Return a gap with the kind `MISSING_LOG` if there is a producer snapshot in it, else the same gap.
 
@@ -334,7 +409,8 @@ def shows_compaction(listing: PartitionListing, cleaned_to: int | None) -> bool:
     topic = None if listing.name is None else listing.name.topic
     if cleaned_to is not None or topic in COMPACTED_TOPICS:
         return True
-    return any(map(_has_inner_gap, _segments(listing)))
+    segments = _segments(listing) if overreach(listing) is None else ()
+    return any(map(_has_inner_gap, segments))
 
 
 def _segments(listing: PartitionListing) -> Iterator[LogSegment]:
@@ -402,6 +478,7 @@ class GapWatch:
         start = self._log_start_offset
         if self.listing.segments:
             _report(on_gap, gap_before(self.listing, start))
+            _report(on_gap, overreach(self.listing))
         else:
             _report(on_gap, self._gap_at_end(start, self.listing.path))
 
@@ -427,11 +504,12 @@ class GapWatch:
             return
         error = None if left_at is None else self._hiding(left_at)
         if error is not None:
-            end_offset = max(reached, self._proved_end[0])
+            end_offset = max(reached, self._proved_end(reached)[0])
             _report(on_gap, Gap(reached, end_offset, GapKind.HIDDEN, error.location.path, left_at or 0, error))
             return
         is_empty = reached <= base_offset
-        if following is None and not self.listing.orphans and reached >= self._proved_end[0] and not is_empty:
+        is_last = following is None and not self.listing.orphans
+        if is_last and reached >= self._proved_end(reached)[0] and not is_empty:
             return
         end = self._end_of(base_offset, reached)
         if (damage := end.damage) is not None:
@@ -519,7 +597,7 @@ class GapWatch:
 
     def _gap_at_end(self, log_end_offset: int, path: Path) -> Gap | None:
         gap = gap_at_end(self.listing, log_end_offset)
-        end, kind, proof = self._proved_end
+        end, kind, proof = self._proved_end(log_end_offset)
         if gap is None:
             is_lost = end > log_end_offset and end > self._end_now()
             return Gap(log_end_offset, end, kind, str(proof or path)) if is_lost else None
@@ -536,17 +614,17 @@ class GapWatch:
         return max((segment.next_offset for segment in _segments(last)), default=0)
 
     @cached_property
-    def _proved_end(self) -> tuple[int, GapKind, Path | None]:
-        """The greatest offset that the log had reached by files beside it, other than indexes, and which file says so.
+    def _proved_ends(self) -> Sequence[ProvedEnd]:
+        """The ends that the log had reached by its checkpoints, and by files beside it, other than indexes."""
+        end, epochs = ProvedEnd(self._checkpointed_end, GapKind.LOG_END), leader_epochs(self.listing)
+        return (end, *proved_ends(self.listing, epochs))
 
-        These are checkpointed offsets, its last producer snapshot, and logs that are replaced.
-        """
-        ends: list[tuple[int, GapKind, Path | None]] = [(self._checkpointed_end, GapKind.LOG_END, None)]
-        ends += ((each.base_offset, GapKind.SNAPSHOT, each.path) for each in self.listing.snapshots[-1:])
-        for files in self.listing.replaced_logs:
-            with LogSegment(files, storage=self.listing.storage) as segment:
-                ends.append((segment.next_offset, GapKind.REPLACED, files.log))
-        return max(ends, key=itemgetter(0))
+    def _proved_end(self, reached: int) -> ProvedEnd:
+        """Return the greatest of `_proved_ends`, except an epoch above the end that a compacted log has reached."""
+        end = max(self._proved_ends, key=itemgetter(0))
+        if end.kind is GapKind.EPOCH and end.offset > reached and self.is_compacted:
+            end = max((each for each in self._proved_ends if each.kind is not GapKind.EPOCH), key=itemgetter(0))
+        return end
 
     @cached_property
     def is_compacted(self) -> bool:

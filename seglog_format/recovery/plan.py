@@ -19,7 +19,7 @@ from seglog_format.engine import Engine, engine_for, kernels_of
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.entry_table import OffsetRange
-from seglog_format.log.gaps import watch_over
+from seglog_format.log.gaps import GapKind, overreach, watch_over
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.path_kind import require_partition, size_of_segments
 from seglog_format.log.scanning import storage_for
@@ -378,9 +378,10 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     gone = kept.lost((*_replaced(listing), *_cut_or_dropped(listing, plan), *kept.hidden()))
     lost = (*gone, *kept.unreached(plan))
     found = watch.gaps({base: base for base in listing.base_offsets})
-    gaps = [gap for gap in found if gap.is_loss]  # a recovery does not touch those
-    missing = tuple(gap for gap in gaps if not _is_among(gap.missing, lost))
-    is_compacted = any(each.reason is LossReason.REPLACED for each in lost) and watch.is_compacted
+    is_replaced = any(each.reason is LossReason.REPLACED for each in lost)
+    gaps = [gap for gap in found if gap.is_loss and not (is_replaced and gap.kind is GapKind.REPLACED)]
+    missing = tuple(gap for gap in gaps if not _is_among(gap.missing, lost))  # a recovery does not touch those
+    is_compacted = is_replaced and overreach(listing) is None and watch.is_compacted
     return Losses(lost, missing, is_compacted)
 
 
@@ -411,6 +412,7 @@ class KeptOffsets:
         self._segments = [files for files in listing.segments if files.base_offset not in plan.dropped]
         self._base_offsets = [files.base_offset for files in self._segments]
         self._ends = {cut.base_offset: cut.next_offset for cut in plan.cuts}
+        self._overreach = overreach(listing)
 
     def hidden(self) -> Iterator[LostOffsets]:
         """Yield offsets that a log holds at or above the base offset of the segment after it (SEG-PDR-013)."""
@@ -462,6 +464,8 @@ class KeptOffsets:
         if files.base_offset in self._ends:
             return self._ends[files.base_offset]
         with LogSegment(files, next_base_offset=following) as segment:
+            if self._overreach is not None and files.is_replacement:
+                return min(segment.next_offset, self._overreach.first_offset)
             return segment.next_offset
 
 

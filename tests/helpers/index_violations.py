@@ -1,75 +1,54 @@
-"""All rules of an index at once, as the checks ask for them one by one."""
+"""Findings about indexes and snapshots that are no files, as the checks of files yield them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
-from seglog_format.log import index_rules as rules
+from seglog_format.checks.finding import findings_of
+from seglog_format.checks.side_files import (
+    OffsetIndexSubject,
+    SnapshotSubject,
+    TimeIndexSubject,
+    TransactionIndexSubject,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seglog_format.log.index_rules import LogOutline, Violation
+    from seglog_format.checks.finding import Finding
+    from seglog_format.log.log_outline import LogOutline
     from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
     from seglog_format.record_model import ProducerStateEntry
 
 
-def offset_index_violations(
-    entries: Sequence[OffsetPosition], base_offset: int, log: LogOutline
-) -> Iterator[Violation]:
-    """Check all rules of an offset index, requirement by requirement.
+def _index(base_offset: int, entries: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - stands for indexes of three kinds
+    """Return what the checks ask of an opened index; each slot has one byte, so a position is the number of a slot."""
+    layout = SimpleNamespace(size=1)
+    return SimpleNamespace(
+        path="index", base_offset=base_offset, layout=layout, file_size=0, trailing_zero_count=0, entries=entries
+    )
 
-    Args:
-        entries: all slots before the trailing zero ones.
-        base_offset: of the segment.
-        log: the segment's log.
-    """
-    yield from rules.relative_offsets_not_negative(entries, base_offset)
-    yield from rules.positions_start_entries(entries, log)
-    yield from rules.offsets_increase(entries)
-    yield from rules.positions_increase(entries)
-    yield from rules.offsets_match_positions(entries, base_offset, log)
+
+def offset_index_violations(entries: Sequence[OffsetPosition], base_offset: int, log: LogOutline) -> Iterator[Finding]:
+    """Check all rules of an offset index, requirement by requirement."""
+    return findings_of(OffsetIndexSubject(_index(base_offset), entries, log))
 
 
 def time_index_violations(
     entries: Sequence[TimestampOffset], base_offset: int, log: LogOutline, *, is_active: bool
-) -> Iterator[Violation]:
-    """Check all rules of a time index, requirement by requirement.
-
-    Args:
-        entries: all slots before the trailing zero ones.
-        base_offset: of the segment.
-        log: the segment's log.
-        is_active: the segment is the last of its partition, whose index need not be finished.
-    """
-    yield from rules.timestamps_increase(entries)
-    yield from rules.time_offsets_do_not_decrease(entries, base_offset)
-    yield from rules.later_timestamps_follow(entries, log)
-    yield from rules.timestamps_match_log(entries, log)
-    if not is_active:
-        yield from rules.last_timestamp_is_largest(entries, log)
+) -> Iterator[Finding]:
+    """Check all rules of a time index, requirement by requirement."""
+    return findings_of(TimeIndexSubject(_index(base_offset), entries, log, is_active))
 
 
 def transaction_index_violations(
     entries: Sequence[AbortedTxn], base_offset: int, markers: Mapping[int, int] | None = None
-) -> Iterator[Violation]:
-    """Check all rules of a transaction index, requirement by requirement.
-
-    Args:
-        entries: of the index.
-        base_offset: of the segment.
-        markers: as `aborts_have_markers`; None if the log is missing or damaged.
-    """
-    yield from rules.aborts_not_below_segment(entries, base_offset)
-    yield from rules.aborts_in_order(entries)
-    yield from rules.aborted_from_first_to_last(entries)
-    if markers is not None:
-        yield from rules.aborts_have_markers(entries, markers)
-    yield from rules.last_stable_offsets_in_range(entries)
+) -> Iterator[Finding]:
+    """Check all rules of a transaction index; `markers` is None if the log is missing or damaged."""
+    return findings_of(TransactionIndexSubject(_index(base_offset, entries), markers))
 
 
-def producer_snapshot_violations(producers: Sequence[ProducerStateEntry], offset: int | None) -> Iterator[Violation]:
-    """Check all rules of a snapshot with a right checksum; ``offset`` is the number in its name, if known."""
-    yield from rules.producers_are_sound(producers)
-    if offset is not None:
-        yield from rules.snapshot_offsets_below_name(producers, offset)
+def producer_snapshot_violations(producers: Sequence[ProducerStateEntry], offset: int) -> Iterator[Finding]:
+    """Check all rules of a snapshot with a right checksum; ``offset`` is the number in its name."""
+    return findings_of(SnapshotSubject("snapshot", producers, offset))

@@ -93,12 +93,10 @@ def generated() -> dict[str, str]:
         **dict(algorithm_blocks.pages()),
         **state_pictures.pages(),
         **trace_data.pages(traces),
-        **edition_pages.pages(NOTICE),
-        **glossary_page.pages(NOTICE),
+        **(edition_pages.pages(NOTICE) | glossary_page.pages(NOTICE)),
         explorer_page.TABLES: explorer_page.tables(),
         explorer_page.SAMPLE_FILES: explorer_page.samples(),
-        **departures_page.pages(NOTICE),
-        **design_pages.pages(NOTICE),
+        **(departures_page.pages(NOTICE) | design_pages.pages(NOTICE)),
         **performance_page.pages(NOTICE),
         **serve_pages.pages(NOTICE),
         **spark_scale_page.pages(NOTICE),
@@ -251,7 +249,9 @@ The status 0 says that everything was read and that nothing known is lost. Some 
 as for a whole log. `recover` and `doctor` end with 1 where a start changes the log, `salvage` of several replicas if
 none has as much behind such an end. Every command ends with 1, `find` with 3, where a file beside the log names offsets
 that it lacks. An index that contradicts its log inside a segment, as after a batch was removed there, may be what is
-wrong: only `verify` and `doctor` name it, with 1."""
+wrong: only `verify` and `doctor` name it, with 1. Where batches overlap, `retain` ends as without: it reads headers,
+and gives no record. So do `lookup`, which gives one record that readers give, and `diff` of two files, which compares
+each record that is stored."""
 
 
 def command_line_page() -> str:

@@ -6,11 +6,15 @@ import bz2
 import gzip
 import io
 import lzma
+import random
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +29,6 @@ from seglog_format.cli.options import PATH_OR_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 LOG = vector("V-06")
 NAMED = "0" * 20
@@ -34,8 +37,7 @@ FOREIGN = {
     f"{NAMED}.log.bz2": (bz2.compress(LOG), "compressed with bzip2"),
     f"{NAMED}.log.xz": (lzma.compress(LOG), "compressed with xz"),
     f"{NAMED}.log.lz4": (bytes.fromhex("04224d18") + bytes(20), "compressed with lz4"),
-    "segments.tgz": (gzip.compress(LOG), "compressed with gzip: unpack it first: tar -xf"),
-    "segments.tar": (b"orders-0/" + bytes(503), "an archive: unpack it first: tar -xf"),
+    "segments.tar.bz2": (bz2.compress(LOG), "compressed with bzip2: unpack it first: tar -xf"),
 }
 UNDER_ANOTHER_NAME = {
     f"{NAMED}.log": (gzip.compress(LOG), "compressed with gzip"),
@@ -351,3 +353,176 @@ def test_the_command_in_a_refusal_reads_the_file(
     script = command.replace("seglog dump", f"{own} dump")
     done = subprocess.run(script, shell=True, capture_output=True, check=True)  # noqa: S602 - as a user would
     assert b"end: 1 batch, 3 records" in done.stdout
+
+
+ARCHIVE_READERS = {
+    **{name: arguments for name, arguments in FILE_READERS.items() if name != "inspect"},
+    "cluster": ("{}",),
+    "doctor": ("{}",),
+    "export": ("{}", "--to", "{0}-table"),
+    "transactions": ("{}",),
+}
+WRITERS = {
+    "anonymise": ("{}", "-o", "new"),
+    "index": ("--rebuild", "--write", "{}"),
+    "recover": ("--write", "{}"),
+    "resurrect": ("{}", "-o", "new"),
+    "retain": ("--write", "{}"),
+    "salvage": ("{}", "-o", "new"),
+    "serve": ("{}",),
+}
+"""Commands that change what they are given, or make something of it."""
+
+
+def archived(path: Path, members: dict[str, bytes | tarfile.TarInfo], **options: int) -> bytes:
+    """Return an archive of files, and of members that are none."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", **options) as tar:
+        for name, content in members.items():
+            member = content if isinstance(content, tarfile.TarInfo) else tarfile.TarInfo(name)
+            if isinstance(content, bytes):
+                member.size = len(content)
+            tar.addfile(member, io.BytesIO(content) if isinstance(content, bytes) else None)
+    path.write_bytes(packed.getvalue())
+    return packed.getvalue()
+
+
+MEMBERS: dict[str, bytes | tarfile.TarInfo] = {
+    f"var/data/orders-0/{426:020}.log": entry(426) + entry(427),
+    "var/data/recovery-point-offset-checkpoint": b"0\n0\n",
+}
+
+
+@each_of("command", ARCHIVE_READERS)
+def test_every_command_that_reads_a_directory_reads_an_archive_of_it(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An archive may have directories above the log directory, or only a partition, or its files alone."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    shapes = {"data": "var/data/", "orders-0": "var/data/orders-0/"}
+    for name, left_out in shapes.items() if command not in {"cluster", "transactions"} else [("data", "var/data/")]:
+        chosen = {each: data for each, data in MEMBERS.items() if each.startswith(left_out)}
+        for above in (left_out, name + "/", ""):
+            members = {each.replace(left_out, above): data for each, data in chosen.items()}
+            for ending, pack in {".tar": bytes, ".tar.gz": gzip.compress, ".tgz": gzip.compress}.items():
+                path = tmp_path / f"{name}{ending}"
+                path.write_bytes(pack(archived(path, members)))
+                plain = tmp_path / name
+                for each, data in chosen.items():
+                    file = plain / each.removeprefix(left_out)
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_bytes(data)
+                outputs = []
+                for given_ in (path, plain):
+                    status = run([command, *(each.format(given_) for each in ARCHIVE_READERS[command])])
+                    shutil.rmtree(f"{given_}-table", ignore_errors=True)
+                    shown = capsys.readouterr()
+                    assert "seglog-" not in shown.out + shown.err
+                    outputs.append((status, f"{shown.out}{shown.err}".replace(str(given_), "PATH")))
+                assert outputs[0] == outputs[1]
+                assert outputs[0][0] in {DONE, FINDINGS}
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def _special(kind: bytes, target: str = "", **fields: int) -> tarfile.TarInfo:
+    member = tarfile.TarInfo("orders-0/x")
+    member.type, member.linkname = kind, target
+    for name, value in fields.items():
+        setattr(member, name, value)
+    return member
+
+
+def _claiming(kind: bytes, size: int) -> bytes:
+    """Return the header of a member that claims a size."""
+    return _special(kind, size=size).tobuf(tarfile.GNU_FORMAT)
+
+
+def _hostile() -> dict[str, bytes]:
+    """Return archives that are not unpacked, by what is wrong with them."""
+    found: dict[str, bytes] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        whole = archived(Path(scratch) / "a", MEMBERS)
+        for name in ("../x", "a/../../x", "/x", "orders-0/../../x"):
+            found[name] = archived(Path(scratch) / "a", {**MEMBERS, name: b"x"})
+        kinds = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, b"Q")
+        for kind in kinds:
+            found[f"kind {kind!r}"] = archived(Path(scratch) / "a", {**MEMBERS, "x": _special(kind, "/etc/passwd")})
+    end = len(whole) - len(whole.removesuffix(b"\0").rstrip(b"\0"))
+    content = whole[: len(whole) - end // 512 * 512]
+    found["duplicate names"] = content + whole
+    found["a file for a directory"] = content + _claiming(tarfile.REGTYPE, 0).replace(
+        b"orders-0/x", b"var\0\0\0\0\0\0\0", 1
+    )
+    found["no end"] = content
+    found["half a header"] = content + whole[:200]
+    found["bytes after its end"] = whole + b"x"
+    found["half a file"] = whole[:700]
+    found["a header that is none"] = content + b"\1" * 512 + whole
+    found["a member without end"] = content + _claiming(tarfile.REGTYPE, 1 << 40)
+    found["a member of negative size"] = content + _claiming(tarfile.REGTYPE, -512) + bytes(1024)
+    found["a name without end"] = content + _claiming(tarfile.GNUTYPE_LONGNAME, 1 << 33)
+    found["a comment without end"] = content + _claiming(tarfile.XHDTYPE, 1 << 33)
+    found["a comment of negative size"] = content + _claiming(tarfile.XHDTYPE, -512)
+    found["comments of comments"] = content + _claiming(tarfile.XHDTYPE, 512).ljust(1024, b"\0") * 5000
+    found["settings for all"] = content + b"".join(
+        _claiming(tarfile.XGLTYPE, 512) + f"9 a{n:02}=bb\n".encode().ljust(512, b"\0") for n in range(50)
+    )
+    sparse = bytearray(_claiming(tarfile.GNUTYPE_SPARSE, 0))
+    sparse[483:495] = b"77777777777\0"
+    sparse[148:156] = b" " * 8
+    sparse[148:156] = b"%06o\0 " % sum(sparse)
+    found["a sparse file without end"] = content + bytes(sparse) + bytes(1024)
+    found["more members than are unpacked"] = _claiming(tarfile.DIRTYPE, 0) * 1001 + bytes(1024)
+    found["nothing"] = b""
+    return found
+
+
+def test_an_archive_that_is_not_unpacked_whole_is_never_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr("seglog_format.cli.options.MAX_ARCHIVE_MEMBERS", 1000)
+    (tmp_path / "temporary").mkdir()
+    hostile = _hostile()
+    for what, data in hostile.items():
+        for ending, pack in {".tar": bytes, ".tar.gz": gzip.compress}.items():
+            path = tmp_path / f"data{ending}"
+            path.write_bytes(pack(data))
+            assert (what, run(["verify", str(path)])) == (what, UNREADABLE)
+            shown = capsys.readouterr()
+            assert not shown.out
+            assert f"unpack it first: tar -xf {path}" in shown.err or not data, what
+            path.unlink()
+        assert [each.name for each in tmp_path.iterdir()] == ["temporary"], what
+        assert not list((tmp_path / "temporary").iterdir()), what
+
+
+def test_a_damaged_archive_ends_no_command_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    path = tmp_path / "data.tar"
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        whole = archived(path, {f"{'d' * 120}/{name}": data for name, data in MEMBERS.items()}, format=form)
+        dice = random.Random(form)  # noqa: S311 - a test
+        for _ in range(150):
+            data = bytearray(whole)
+            for _ in range(dice.randint(1, 4)):
+                data[dice.randrange(len(data) // 2)] = dice.choice((0, 1, 0x37, 0x80, 0xFF, dice.randrange(256)))
+            path.write_bytes(data[: dice.choice((len(data), dice.randrange(len(data))))])
+            assert run(["verify", str(path)]) in {DONE, FINDINGS, UNREADABLE, USAGE}
+    assert {each.name for each in tmp_path.iterdir()} == {"data.tar", "temporary"}
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+@each_of("command", WRITERS)
+def test_a_command_that_writes_refuses_an_archive(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    archived(tmp_path / "data.tar", MEMBERS)
+    assert run([command, *(each.format("data.tar") for each in WRITERS[command])]) == USAGE
+    shown = capsys.readouterr()
+    assert not shown.out
+    assert re.fullmatch(r"seglog: data.tar: [^\n]*\n", shown.err)
+    assert [each.name for each in tmp_path.iterdir()] == ["data.tar"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import FINDINGS
-from seglog_format.cli.options import PATH, json_option, to_timestamp_ms
+from seglog_format.cli.options import PATH_OR_ARCHIVE, json_option, to_timestamp_ms
 from seglog_format.cli.output import (
     LEFT,
     count_text,
@@ -38,7 +38,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("paths", type=PATH, nargs=-1, required=True)
+@click.argument("paths", type=PATH_OR_ARCHIVE, nargs=-1, required=True)
 @click.option(
     "--at-offset", type=click.IntRange(min=0), metavar="OFFSET", help="Replay the metadata log up to this offset."
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, PassingOver
-from seglog_format.cli.options import PATH, json_option, limit_option, remote_options, to_timestamp_ms
+from seglog_format.cli.options import PATH_OR_ARCHIVE, json_option, limit_option, remote_options, to_timestamp_ms
 from seglog_format.cli.output import (
     count_text,
     diagnose,
@@ -42,7 +42,7 @@ TOP: Final = 10
 
 
 @click.command(epilog=EPILOG)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH_OR_ARCHIVE)
 @click.option("--now", callback=to_timestamp_ms, metavar="TIME", help="Assume this time: milliseconds or an ISO time.")
 @click.option(
     "--version",

@@ -14,6 +14,7 @@ import click
 from seglog_format.cli.main import DONE, FINDINGS, PassingOver
 from seglog_format.cli.options import (
     PATH,
+    PATH_OR_ARCHIVE,
     json_option,
     offset_of,
     remote_options,
@@ -71,7 +72,7 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
 
 
 @click.command(epilog=EPILOG)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH_OR_ARCHIVE)
 @click.option(
     "--to", required=True, metavar="DIR", help="The table: a directory, made if it is missing, or s3://bucket/table."
 )

@@ -269,8 +269,8 @@ class LazyGroup(click.Group):
 
 EPILOG: Final = (
     "A PATH is a file, a partition directory or a log directory. Where it may be a log file, it may also be one that"
-    " gzip or zstd has packed, or - for standard input. Data goes to standard output, everything else to standard"
-    f" error. Exit status: {SUMMARY}."
+    " gzip or zstd has packed, or - for standard input. Commands that only read directories read a .tar or .tar.gz of"
+    f" one as well. Data goes to standard output, everything else to standard error. Exit status: {SUMMARY}."
 )
 
 

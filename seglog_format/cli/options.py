@@ -10,8 +10,9 @@ import warnings
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import copyfileobj
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
@@ -22,6 +23,7 @@ from seglog_format.names import STANDARD_INPUT
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterable, Iterator
+    from tarfile import TarInfo
 
     from seglog_format.engine import Engine
     from seglog_format.log.listing import PartitionListing
@@ -37,13 +39,130 @@ PATH: Final = click.Path(path_type=Path, readable=False)  # the command reports 
 path_argument: Final = click.argument("path", type=PATH)
 
 
-class _PathOrInput(click.Path):
+class _PathOrArchive(click.Path):
+    """A path; for an archive, that of a temporary directory with what the archive holds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Return the path to read."""
+        path = super().convert(value, param, ctx)
+        return path if ctx is None or ctx.resilient_parsing else directory_of(Path(str(value)), ctx)
+
+
+class _PathOrInput(_PathOrArchive):
     """A path; for ``-`` and for a packed file, that of a temporary file with what standard input or the file holds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         """Return the path to read."""
         path = super().convert(value, param, ctx)
-        return path if ctx is None or ctx.resilient_parsing else readable_path(str(value), ctx)
+        is_read = ctx is None or ctx.resilient_parsing or path != Path(str(value))
+        return path if ctx is None or is_read else readable_path(str(value), ctx)
+
+
+def directory_of(path: Path, ctx: click.Context) -> Path:
+    """Return a temporary directory with what an archive holds; any other path is returned unchanged.
+
+    Directories that hold nothing but a directory are left out, as those above the log directory are in many archives.
+
+    Raises:
+        UnreadableError: the archive cannot be unpacked.
+    """
+    from seglog_format.log.path_kind import is_archive, unpacked_name
+
+    copies: dict[str, Path] = ctx.meta.setdefault(STANDARD_INPUT, {})
+    if str(path) not in copies and is_archive(path):
+        temporary = ctx.find_root().with_resource(TemporaryDirectory(prefix="seglog-"))
+        root = Path(temporary) / unpacked_name(path.name).removesuffix(".tar")
+        root.mkdir(exist_ok=True)
+        _unpack_archive(path, root)
+        found = root
+        while len(entries := list(found.iterdir())) == 1 and entries[0].is_dir():
+            found = entries[0]
+        GIVEN.update(dict.fromkeys((str(found), str(root)), str(path)))
+        copies[str(path)] = found
+    return copies.get(str(path), path)
+
+
+class _Bounded:
+    """The bytes of an archive, of which no more are read than is allowed: a header may claim any size."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self.left, self.last = file, 0, b""
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        """Read so many bytes."""
+        if not 0 <= size <= self.left:
+            msg = "a header is too large"
+            raise ValueError(msg)
+        self.left -= size
+        self.last = self._file.read(size)
+        return self.last
+
+
+def _unpack_archive(path: Path, root: Path) -> None:
+    """Write the directories and files of an archive below a directory, and refuse one that holds anything else.
+
+    Raises:
+        UnreadableError: it is damaged, ends too early, is too large, or holds links, devices or names elsewhere.
+    """
+    import gzip
+    import tarfile
+    import zlib
+
+    from seglog_format.errors import Location, UnreadableError
+    from seglog_format.log.path_kind import foreign_at
+
+    try:
+        with path.open("rb") as opened, gzip.GzipFile(fileobj=opened) as unpacked:
+            file = _Bounded(opened if opened.read(2) != GZIP else cast("IO[bytes]", unpacked))
+            opened.seek(0)
+            _unpack_members(file, root)
+    except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
+        found = f"{str(error) or 'it ends too early'}; {foreign_at(path)}"
+        raise UnreadableError(
+            Location(str(path)), "SEG-PDR-022", expected="an archive of directories and files", found=found
+        ) from error
+
+
+def _unpack_members(file: _Bounded, root: Path) -> None:
+    import tarfile
+
+    count, room, fault, file.left = 0, MAX_ARCHIVE_SIZE, "", HEADER_SIZE
+    tar = tarfile.TarFile(fileobj=cast("IO[bytes]", file))
+    while member := tar.next():
+        vars(tar)["members"], count, room = [], count + 1, room - member.size
+        if count > MAX_ARCHIVE_MEMBERS or len(tar.pax_headers) > MAX_COMMENTS:
+            fault = f"it has more than {MAX_ARCHIVE_MEMBERS:,} members, or {MAX_COMMENTS} settings for all"
+        if fault := fault or _fault_of(member, root, room):
+            raise ValueError(fault)
+        target = root / member.name
+        (target if member.isdir() else target.parent).mkdir(parents=True, exist_ok=True)
+        if member.isreg():
+            file.left = member.size
+            with target.open("xb") as copy:
+                copyfileobj(cast("IO[bytes]", tar.extractfile(member)), copy)
+        file.left = HEADER_SIZE
+    file.left = COPIED_SIZE
+    if file.last != bytes(tarfile.BLOCKSIZE) or any(file.read(COPIED_SIZE)):
+        raise EOFError
+
+
+def _fault_of(member: TarInfo, root: Path, room: int) -> str:
+    """Return why a member of an archive is not unpacked, or nothing.
+
+    Args:
+        member: to unpack.
+        root: directory that its name is below.
+        room: bytes that are left for members after it.
+    """
+    from seglog_format.storage.byte_source import MAX_LOG_SIZE
+
+    target, parts = root / member.name, [number for part in getattr(member, "sparse", None) or () for number in part]
+    if ".." in target.parts or not target.is_relative_to(root):
+        return f"{member.name} is not below its directory"
+    if not (member.isdir() or member.isreg()) or min(member.size, *parts, 0) < 0:
+        return f"{member.name} is neither a directory nor a file"
+    return f"{member.name} is too large, or all are" if member.size > MAX_LOG_SIZE or room < 0 else ""
 
 
 def readable_path(given: str, ctx: click.Context) -> Path:
@@ -89,6 +208,7 @@ def _copy(pieces: Iterable[bytes], path: Path) -> None:
 
 
 PATH_OR_INPUT: Final = _PathOrInput(path_type=Path, readable=False)
+PATH_OR_ARCHIVE: Final = _PathOrArchive(path_type=Path, readable=False)
 
 file_argument: Final = click.argument("path", type=PATH_OR_INPUT)
 
@@ -96,6 +216,13 @@ json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print
 
 KIBI: Final = 1024
 COPIED_SIZE: Final = KIBI**2
+GZIP: Final = b"\x1f\x8b"
+HEADER_SIZE: Final = 64 * KIBI
+"""Maximum bytes of the headers of one member of an archive; a name has 4 KiB at most."""
+MAX_ARCHIVE_SIZE: Final = 8 * KIBI**3
+MAX_ARCHIVE_MEMBERS: Final = 100_000
+MAX_COMMENTS: Final = 16
+"""Maximum number of settings of an archive for all of its members."""
 SIZE_UNITS: Final = {"k": KIBI, "m": KIBI**2, "g": KIBI**3, "": 1}
 
 

@@ -87,11 +87,14 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     """
     status = DONE
     from seglog_format.cli.options import settled
-    from seglog_format.cli.output import printable
+    from seglog_format.cli.output import GIVEN, printable
     from seglog_format.cli.paths import log_directory_at
     from seglog_format.cli.verify import as_object as finding_object
     from seglog_format.cli.verify import status_of
 
+    if write and str(path) in GIVEN:
+        msg = f"{path}: only directories are recovered, not what is packed"
+        raise UsageError(msg)
     chosen = replace(_options(**options), engine=settled(engine, [path]))
     passing = PassingOver("partitions")
     directory = log_directory_at(path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE, PassingOver
-from seglog_format.cli.options import PATH, json_option
+from seglog_format.cli.options import PATH_OR_ARCHIVE, json_option
 from seglog_format.cli.output import diagnose, printable, time_text, write_json, write_text
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def point_of(_context: click.Context, _parameter: click.Parameter, value: str | 
 
 
 @click.command(epilog=EPILOG)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH_OR_ARCHIVE)
 @click.option("--producer", type=int, metavar="ID", help="Only the transactions of this producer id.")
 @click.option("--transactional-id", metavar="ID", help="Only the transactions of this transactional id.")
 @click.option(

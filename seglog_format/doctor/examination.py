@@ -208,8 +208,10 @@ class Examination:
         for given in self._inputs:
             found += self._of_input(given)
         whole = [given.path for given in self._inputs if given.partition is None]
+        repeated: dict[tuple[Path, Path], list[Finding]] = {}
         for each in repeated_partitions(whole) if len(whole) > 1 else ():
-            found.append(_repeated(each))
+            repeated.setdefault((Path(each.location.path).parent, _other(each).parent), []).append(each)
+        found += map(_repeated, repeated.values())
         return sorted(found, key=lambda each: each.rank)
 
     def sizes(self) -> Iterator[Sizes]:
@@ -365,11 +367,20 @@ def _field(finding: Finding) -> str:
     return f"{kafka_name(field)}: " if field else ""
 
 
-def _repeated(finding: Finding) -> Statement:
-    other = finding.found.removeprefix("it is also in ")
+def _other(finding: Finding) -> Path:
+    """Return where a partition also is, by the finding that it is in two log directories."""
+    return Path(finding.found.removeprefix("it is also in "))
+
+
+def _repeated(findings: Sequence[Finding]) -> Statement:
+    """Return the statement about the partitions that are in the same two log directories."""
+    first, other = findings[0], _other(findings[0])
     what = f"no broker starts with a partition in two log directories: it is also in {other}"
-    step = typed("diff", other, finding.location.path)
-    return Statement(Kind.START, what, finding.location, (finding.requirement,), (Hurt.BROKER,), step)
+    if len(findings) > 1:
+        more = f"{other.name} and {len(findings) - 1} more are also in {other.parent}"
+        what = f"no broker starts with {len(findings)} partitions in two log directories: {more}"
+    step = typed("diff", other, first.location.path)
+    return Statement(Kind.START, what, first.location, (first.requirement,), (Hurt.BROKER,), step)
 
 
 def _open(one: OpenTransaction, directory: LogDirectory, held: tuple[Hurt, ...]) -> Statement:

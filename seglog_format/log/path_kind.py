@@ -118,6 +118,13 @@ def packed_with(path: Path) -> str | None:
     return None
 
 
+def is_archive(path: Path) -> bool:
+    """Return whether a file is an archive that commands unpack: a tar, also one that gzip has packed."""
+    with suppress(OSError):
+        return path.name.endswith((".tar", ".tar.gz", ".tgz")) and path.is_file() and foreign_at(path) is not None
+    return False
+
+
 def unpacked_name(name: str) -> str:
     """Return the name of a packed file without the ending of the program."""
     stem, dot, ending = name.rpartition(".")
@@ -409,7 +416,8 @@ def require_directory(path: Path) -> None:
 def _require(path: str | os.PathLike[str], wanted: PathKind) -> DirectoryEntries:
     kind, entries = _kind_and_entries(path)
     if kind is not wanted:
-        hint = _example(Path(path)) if kind is PathKind.LOG_DIRECTORY else ""
+        foreign = foreign_at(Path(path)) if kind is PathKind.FILE else None
+        hint = _example(Path(path)) if kind is PathKind.LOG_DIRECTORY else f"; {foreign}" if foreign else ""
         if kind is PathKind.PARTITION:
             hint = f"; name the log directory that it is in: {printable(str(Path(path).parent))}"
         msg = f"{printable(str(path))}: {kind.value}, not {wanted.value}{hint}"

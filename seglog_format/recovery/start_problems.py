@@ -174,7 +174,7 @@ def _after_colon(line: str) -> str:
 
 def _unreadable(path: Path, decode: Callable[[bytes, Location], object]) -> FormatError | None:
     try:
-        if path.exists():
+        if path.is_file():
             decode(read_whole(path), Location(str(path)))
     except UnreadableError:
         return None  # of the disk, which is reported where the file is read

@@ -386,6 +386,8 @@ def in_production(release: str) -> dict[str, int]:
 def test_a_release_accepts_the_levels_that_its_classes_have_in_production(line: str) -> None:
     """Of 3.9 only `metadata.version` says which level is in production."""
     assert dict(RELEASES[line].features) == in_production(RELEASED[line])
+    least = min(int(level.partition(",")[0]) for level in LEVELS[RELEASED[line]]["metadata.version"].values())
+    assert RELEASES[line].least_features.get("metadata.version", 0) == max(least, 0)
 
 
 def synonyms(release: str) -> dict[str, list[tuple[str, int]]]:

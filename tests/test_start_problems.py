@@ -6,16 +6,20 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from helpers.batches import sealed
 from helpers.support import FIXTURES, authentic
 from helpers.walking import each_of
 
 from seglog_format.cli.main import run
 from seglog_format.cluster.cluster import Cluster
+from seglog_format.codec.framing import walk
 from seglog_format.doctor import starts
 from seglog_format.doctor.statements import Kind
 from seglog_format.log.directory import LogDirectories, LogDirectory
@@ -276,3 +280,83 @@ def test_a_plan_of_recovery_has_a_line_of_its_own(tmp_path: Path, capsys: pytest
     assert run(["recover", "--json", str(logs)]) == 1
     *_, line = map(json.loads, capsys.readouterr().out.splitlines())
     assert (line["type"], line["effect"]) == ("start", StartEffect.STRAY.value)
+
+
+OLDER: Final[dict[str, Any]] = json.loads(
+    (FIXTURES / "witnesses" / "older_directories.json").read_text(encoding="utf-8")
+)
+LEVELS: Final = {"3.3-IV0": 4, "3.3-IV2": 6, "3.3-IV3": 7}
+"""The level of `metadata.version` by its name."""
+STARTING: Final = {"kraft": "4.4.0", "zookeeper": "3.9.1"}
+"""The release that starts in each mode; that of 3.9 may have a ZooKeeper."""
+
+
+def of_age(root: Path, age: str) -> Path:
+    for case in ("root", "plain"):
+        shutil.copytree(authentic(f"{age}/{case}"), root, dirs_exist_ok=True)
+    return root
+
+
+def of_level(root: Path, level: str) -> Path:
+    """Return a log directory of 3.4.1 with another level of `metadata.version` in its metadata log."""
+    for case in ("root", "cluster-metadata"):
+        shutil.copytree(authentic(f"3.4.1/{case}"), root, dirs_exist_ok=True)
+    old, new = (b"\x11metadata.version\x00" + bytes([each]) for each in (8, LEVELS[level]))
+    for path in (root / METADATA).glob("*0*.*"):
+        if path.suffix in {".log", ".checkpoint"}:
+            data = path.read_bytes()
+            entries = [bytes(each.data).replace(old, new) for each in walk(data)]
+            path.write_bytes(b"".join(map(sealed, entries)))
+    return root
+
+
+AGES: Final[dict[str, Callable[[Path], Path]]] = {
+    f"{mode} {name}": partial(
+        of_level if mode == "levels" else of_age, **{"level" if mode == "levels" else "age": name}
+    )
+    for mode in ("kraft", "zookeeper", "levels")
+    for name in (OLDER[mode] if mode == "levels" else OLDER[mode][STARTING[mode]])
+}
+"""Log directories that an earlier age made, each with how a broker of `STARTING` was started on it."""
+
+
+@each_of("made_by", AGES)
+def test_what_brokers_make_of_directories_of_an_earlier_age(
+    made_by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A directory that an earlier age made, and that a broker refuses or empties, is said to be so."""
+    mode, _, name = made_by.partition(" ")
+    found = OLDER[mode][name] if mode == "levels" else OLDER[mode][STARTING[mode]][name]
+    path = AGES[made_by](tmp_path / "data")
+    version = STARTING.get(mode, "4.4.0")[:3]
+    status = run(["doctor", "--json", "--version", version, str(path)])
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    if mode == "levels":  # settings of its topics are refused as well
+        said = [each for each in said if "metadata.version" in each["what"]]
+    kinds = ["no start"] * (not found["starts"]) + ["loss"] * any(each.endswith("-stray") for each in found["added"])
+    assert (made_by, [each["kind"] for each in said]) == (made_by, kinds)
+    assert mode == "levels" or status == (1 if kinds else 0)
+    for each in said:
+        assert f"Kafka {version}" in each["what"]
+        node = tmp_path / "node"
+        words = [str(node) if word == "NODE" else word for word in shlex.split(each["next"])[1:]]
+        assert run(words) in {0, 1}
+        assert (node / "meta.properties").exists()
+
+
+def test_a_broker_serves_the_message_formats_of_earlier_ages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So nothing is said of them."""
+    for release, ages in OLDER["formats"].items():
+        for age, records in ages.items():
+            assert records > 0
+            logs = made(tmp_path / f"{release}-{age}", lambda _logs: None)
+            kept = (logs / PARTITION / "partition.metadata").read_bytes()
+            shutil.rmtree(logs / PARTITION)
+            shutil.copytree(authentic(f"{age}/plain") / "plain-0", logs / PARTITION)
+            (logs / PARTITION / "partition.metadata").write_bytes(kept)
+            run(["doctor", "--json", "--version", release[:3], str(logs)])
+            said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+            rules = {rule for each in said if PARTITION in each["file"] for rule in each["requirements"]}
+            assert rules <= {"SEG-CKP-009"}  # its topic is of another cluster

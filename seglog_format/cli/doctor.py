@@ -48,7 +48,7 @@ TOP: Final = 10
     "--version",
     "version",
     type=click.Choice(RELEASES),
-    help="The brokers that shall start: also say which features and settings they do not accept.",
+    help="The brokers that shall start: also say which directories, features and settings they do not accept.",
 )
 @click.option("--sizes", "with_sizes", is_flag=True, help="Also print what each partition consists of.")
 @remote_options

@@ -181,19 +181,24 @@ class Release:
         features: the highest accepted level of each feature; the release does not start with higher ones.
         least_settings: the lowest accepted values of settings of topics and of brokers; the release does not
             start with a lower one of a topic.
+        least_features: the lowest accepted levels; the release does not start with lower ones.
+        has_zookeeper: whether its brokers may be in a cluster with ZooKeeper.
     """
 
     version: str
     features: Mapping[str, int]
     least_settings: Mapping[str, int] = field(default_factory=dict)
+    least_features: Mapping[str, int] = field(default_factory=dict)
+    has_zookeeper: bool = False
 
 
 SINCE_4_0: Final = {"segment.bytes": 1 << 20, "log.segment.bytes": 1 << 20}
+LEVELS_SINCE_4_0: Final = {METADATA_VERSION: 7}
 
 RELEASES: Final = {
     release.version: release
     for release in (
-        Release("3.9", {METADATA_VERSION: 21}),
+        Release("3.9", {METADATA_VERSION: 21}, has_zookeeper=True),
         Release(
             "4.1",
             {
@@ -204,6 +209,7 @@ RELEASES: Final = {
                 "share.version": 1,
             },
             SINCE_4_0,
+            LEVELS_SINCE_4_0,
         ),
         Release(
             "4.4",
@@ -216,6 +222,7 @@ RELEASES: Final = {
                 "streams.version": 1,
             },
             SINCE_4_0,
+            LEVELS_SINCE_4_0,
         ),
     )
 }
@@ -251,3 +258,8 @@ def _needed(name: str) -> str:
 def too_high(features: Mapping[str, int], release: Release) -> dict[str, int]:
     """Return the features whose levels a release does not accept, with these levels."""
     return {name: level for name, level in features.items() if level > release.features.get(name, 0)}
+
+
+def too_low(features: Mapping[str, int], release: Release) -> dict[str, int]:
+    """Return the features whose levels a release no longer accepts, with these levels."""
+    return {name: level for name, level in features.items() if level < release.least_features.get(name, 0)}

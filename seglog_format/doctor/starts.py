@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.cluster.image import RELEASES, TOPIC_RESOURCE, too_high
+from seglog_format.cluster.image import RELEASES, TOPIC_RESOURCE, too_high, too_low
 from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
 from seglog_format.errors import Location
 from seglog_format.log.gaps import GapKind
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from seglog_format.cluster.cluster import Cluster
     from seglog_format.cluster.image import MetadataImage
     from seglog_format.log.directory import LogDirectory, TopicPartition
-    from seglog_format.log.listing import PartitionEntry
+    from seglog_format.log.listing import LogDirectoryListing, PartitionEntry
     from seglog_format.log.partition import Partition
     from seglog_format.record_model import MetaProperties
     from seglog_format.recovery.plan import Losses, LostOffsets, RecoveryPlan
@@ -71,7 +71,7 @@ def about_directories(cluster: Cluster) -> Iterator[Statement]:
         step = typed("dump", where.path)
         yield Statement(Kind.START, what, where, ("SEG-LDR-005",), (Hurt.BROKER,), step)
     listings = [each.listing for each in cluster.directories.directories]
-    if any(has_kraft(each) or (each.path / FileKind.BOOTSTRAP_SNAPSHOT.value).is_file() for each in listings):
+    if _shows_kraft(listings):
         for listing in listings:
             path = listing.path / "meta.properties"
             is_whole = bool(listing.root_files) or len(listings) > 1  # else it is a copy of partitions
@@ -89,6 +89,10 @@ def about_directories(cluster: Cluster) -> Iterator[Statement]:
     yield from _of_strays([entry for listing in listings for entry in listing.partitions])
 
 
+def _shows_kraft(listings: Sequence[LogDirectoryListing]) -> bool:
+    return any(has_kraft(each) or (each.path / FileKind.BOOTSTRAP_SNAPSHOT.value).is_file() for each in listings)
+
+
 def _of_ids_twice(cluster: Cluster) -> Iterator[Statement]:
     """Yield the log directories of a node that have the id of another one of it."""
     first: dict[tuple[int | None, int], Path] = {}
@@ -103,7 +107,7 @@ def _of_ids_twice(cluster: Cluster) -> Iterator[Statement]:
 
 
 def refused_by(cluster: Cluster, version: str) -> Iterator[Statement]:
-    """Yield what brokers of a release do not start with: levels of features, and settings of topics.
+    """Yield what brokers of a release do not take: directories of ZooKeeper, levels of features, settings of topics.
 
     Args:
         cluster: of the log directories; its metadata log is read.
@@ -111,6 +115,7 @@ def refused_by(cluster: Cluster, version: str) -> Iterator[Statement]:
     """
     release, image = RELEASES[version], cluster.image()
     if not cluster.metadata_logs:
+        yield from () if release.has_zookeeper else _of_zookeeper(cluster, version)
         return
     where = Location(str(cluster.metadata_logs[0].path))
     paths = [each.path for each in cluster.directories.directories]
@@ -118,6 +123,11 @@ def refused_by(cluster: Cluster, version: str) -> Iterator[Statement]:
         most = release.features.get(name, 0)
         what = f"no broker of Kafka {version} starts: the level of {name} is {level}, and it accepts {most} at most"
         step = typed("resurrect", "--kafka", version, "--downgrade", *paths, "-o", "NODE")
+        yield Statement(Kind.START, what, where, (), (Hurt.BROKER,), step)
+    for name, level in too_low(image.features, release).items():
+        least = release.least_features[name]
+        what = f"no broker of Kafka {version} starts: the level of {name} is {level}, and it accepts {least} at least"
+        step = typed("resurrect", "--kafka", version, *paths, "-o", "NODE")
         yield Statement(Kind.START, what, where, (), (Hurt.BROKER,), step)
     for resource, values in image.configs.items():
         for name, least in release.least_settings.items() if resource.resource_type == TOPIC_RESOURCE else ():
@@ -127,6 +137,28 @@ def refused_by(cluster: Cluster, version: str) -> Iterator[Statement]:
                 what = f"no broker of Kafka {version} starts: {has}, the least is {least}"
                 step = typed("cluster", "--history", resource.name, *paths)
                 yield Statement(Kind.START, what, where, (), (Hurt.BROKER,), step)
+
+
+def _of_zookeeper(cluster: Cluster, version: str) -> Iterator[Statement]:
+    """Yield the log directories of a cluster with ZooKeeper: a broker without it does not start, or serves nothing."""
+    listings = [each.listing for each in cluster.directories.directories]
+    step = typed("resurrect", "--kafka", version, *(each.path for each in listings), "-o", "NODE")
+    for listing in listings if not _shows_kraft(listings) else ():
+        path, properties = listing.path / FileKind.META_PROPERTIES.value, cluster.properties[listing.path]
+        where = Location(str(path))
+        if properties is None:
+            lacks = "meta.properties" if listing.root_files and not os.path.lexists(path) else ""
+        else:
+            lacks = ", ".join(error.location.field for error, _ in missing_ids(listing))
+        if lacks:
+            what = f"no broker of Kafka {version} starts: this log directory is of a cluster with ZooKeeper, without"
+            yield Statement(Kind.START, f"{what} {lacks}", where, ("SEG-LDR-005",), (Hurt.BROKER,), step)
+        elif properties is not None and any(not each.name.state for each in listing.partitions):
+            what = (
+                f"a broker of Kafka {version} renames all partitions of this log directory to -stray, unless it joins"
+                " a cluster with their topics: it is of a cluster with ZooKeeper"
+            )
+            yield Statement(Kind.LOSS, what, where, ("SEG-LDR-008",), READERS, step)
 
 
 def _of_strays(entries: Sequence[PartitionEntry]) -> Iterator[Statement]:

@@ -403,6 +403,10 @@ ONE_EACH: Mapping[str, bytes] = {f"{base}.log": singles(range(base, base + 10)) 
 REPLACEMENTS: Mapping[str, tuple[dict[str, bytes], set[Span]]] = {
     "an offset that no segment of this number can hold": ({"0.log.swap": flipped(entry(0), 0)}, {(0, 30)}),
     "an offset above all replaced logs": ({"0.log.swap": entry(0) + flipped(entry(5), 6, 4)}, {(1, 30)}),
+    "an offset above all replaced logs of a compacted log": (
+        {"0.log.swap": entry(0) + flipped(entry(5), 6, 4), "2000.log": singles((2000, 2005))},
+        {(1, 30)},
+    ),
     "an offset above the last segment": ({"20.log.swap": flipped(entry(20), 0)}, {(20, 30)}),
     "an offset as wrong as in the log before it": (
         {"0.log": flipped(entry(0), 0) + singles(range(1, 10)), "0.log.swap": flipped(entry(0), 0)},

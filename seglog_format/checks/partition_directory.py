@@ -273,7 +273,7 @@ def replacement_reaches_as_far(found: FoundGap) -> Iterator[Problem]:
     """Report replacements that end early: compaction keeps the last segment, and a split drops nothing."""
     if found.gap.kind is GapKind.REPLACED:
         expected = f"replacements with offsets up to {found.gap.next_offset - 1}"
-        yield found.problem(expected, f"none above {found.gap.first_offset - 1}")
+        yield found.problem(expected, f"none from {found.gap.first_offset} on")
 
 
 class CheckedGaps:

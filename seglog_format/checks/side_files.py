@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -299,12 +299,6 @@ def last_stable_offsets(subject: TransactionIndexSubject) -> Iterator[Problem]:
 # -- checks of chapter 50. The decoder checks version, checksum and size -----------------------------------------------
 
 
-SNAPSHOT_NUMBERS: Final = (
-    *("producer_epoch", "last_sequence", "last_offset", "offset_delta"),
-    *("timestamp_ms", "coordinator_epoch", "current_txn_first_offset"),
-)
-
-
 @checks("SEG-PSN-004")
 def producers_are_sound(subject: SnapshotSubject) -> Iterator[Problem]:
     """Report repeated producer ids, and numbers below -1."""
@@ -314,7 +308,7 @@ def producers_are_sound(subject: SnapshotSubject) -> Iterator[Problem]:
             expected = "an id of 0 or more that did not occur before"
             yield subject.problem(slot, "producer_id", expected, entry.producer_id)
         seen.add(entry.producer_id)
-        for name in SNAPSHOT_NUMBERS:
+        for name in (each.name for each in fields(entry)[1:]):  # all but the id
             if getattr(entry, name) < -1:
                 yield subject.problem(slot, name, "-1 or more", getattr(entry, name))
 

@@ -324,12 +324,12 @@ def overreach(listing: PartitionListing) -> Gap | None:
     Args:
         listing: of the partition directory.
     """
-    if not (replaced := listing.replaced_logs):
+    replaced, new = listing.replaced_logs, [files for files in listing.segments if files.is_replacement]
+    if not replaced or not new:
         return None
     removed = (file for file in listing.set_aside if file.name.suffix == DELETED and file.name.kind is FileKind.LOG)
     old = (*replaced, *(SegmentFiles(file.base_offset, file.path) for file in removed))
     limit = max(_end_up_to(files, files.base_offset + INT32_MAX, listing.storage) for files in old)
-    new = [files for files in listing.segments if files.is_replacement]
     reached = max(_end_up_to(files, limit - 1, listing.storage) for files in new)
     if reached >= limit or max(_end_up_to(files, INT64_MAX, listing.storage) for files in new) <= limit:
         return None
@@ -409,8 +409,8 @@ def shows_compaction(listing: PartitionListing, cleaned_to: int | None) -> bool:
     topic = None if listing.name is None else listing.name.topic
     if cleaned_to is not None or topic in COMPACTED_TOPICS:
         return True
-    segments = _segments(listing) if overreach(listing) is None else ()
-    return any(map(_has_inner_gap, segments))
+    kept = (files for files in listing.segments if not files.is_replacement or overreach(listing) is None)
+    return any(map(_has_inner_gap, _segments(listing._replace(segments=tuple(kept)))))
 
 
 def _segments(listing: PartitionListing) -> Iterator[LogSegment]:

@@ -53,7 +53,7 @@ def say_ratios(rows: Sequence[Mapping[str, Any]], say: Say) -> None:
         say("\nratios to the best of others")
     for row in rows:
         asked = f"<= {row['atMost']}" if "atMost" in row else f">= {row['atLeast']}"
-        start = f"  {row['title']:38}{row['data']:9}{asked:>8}"
+        start = f"  {row['title']:51}{row['data']:17}{asked:>8}"
         if "ratio" not in row:
             say(f"{start}         {'missed: ' * ('met' in row)}{row['note'][:90]}")
             continue

@@ -211,6 +211,14 @@ def test_a_peer_that_ends_is_told_of_and_known_to_have_ended() -> None:
 
 
 @pytest.mark.usefixtures("scripts")
+def test_a_rival_that_cannot_start_fails_its_piece_instead_of_being_slow() -> None:
+    from wholes import process_seconds
+
+    with pytest.raises(subprocess.CalledProcessError):
+        process_seconds([sys.executable, "-c", "raise SystemExit(1)"])
+
+
+@pytest.mark.usefixtures("scripts")
 @pytest.mark.parametrize("size", [99, 100, 149, 150, 1_000])
 def test_a_log_that_is_repeated_stays_within_the_size(tmp_path: Path, size: int) -> None:
     from datasets import DataSet

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from argparse import Namespace
@@ -69,6 +70,11 @@ def test_a_program_writes_all_its_options_into_the_report(name: str) -> None:
 def test_a_command_has_its_defaults_but_not_the_place_of_the_report() -> None:
     options = Namespace(report="x", role="all", seed=1, kind=None, unclean=True, verbose=False, only_these=["a b", "c"])
     assert proof_command("x-y", options) == "python -m proofs x-y --only-these 'a b' c --seed 1 --unclean"
+
+
+def test_an_option_that_is_empty_by_default_may_be_empty_in_a_recorded_command() -> None:
+    sources = {path: path.read_text(encoding="utf-8") for path in (harness.ROOT / "proofs").rglob("*.py")}
+    assert [path for path, text in sources.items() if re.search(r'nargs="\+".*default=\[\]', text)] == []
 
 
 def test_a_program_gets_its_options(capsys: pytest.CaptureFixture[str]) -> None:

@@ -246,7 +246,7 @@ def main() -> int:
     parser.add_argument("--segments", type=int, default=SEGMENTS)
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
     parser.add_argument("--resume", action="store_true", help="go on with the sections that the report does not have")
-    parser.add_argument("--anew", choices=SECTIONS, nargs="+", default=[], help="with --resume: make it again")
+    parser.add_argument("--anew", choices=SECTIONS, nargs="*", default=[], help="with --resume: make it again")
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     sizes = tuple(map(int, options.sizes.split(",")))

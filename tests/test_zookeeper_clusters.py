@@ -67,6 +67,12 @@ def ends(release: str, state: str, topic: str) -> list[tuple[int, int]]:
     return found
 
 
+def replica(path: Path) -> Replica:
+    with open_partition(path) as log:
+        end, epochs = log.log_end_offset, leader_epochs_of(path)
+    return Replica(path, 0, "", epochs, 0, end, 0)._replace(known_epochs=epochs)
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_files_are_those_that_kafkas_classes_read(release: str) -> None:
     root = unpacked(release)
@@ -129,13 +135,7 @@ def test_the_leaders_cleaner_ran_and_left_tombstones(release: str) -> None:
 def test_a_leader_that_missed_an_election_is_cut_where_its_history_diverged(release: str) -> None:
     root = unpacked(release)
     assert leaders(release, "elected")["diverged"]["leader"] == 1
-    replicas = []
-    for state, broker in (("killed", "b0"), ("rejoined", "b1")):
-        path = root / state / broker / "diverged-0"
-        with open_partition(path) as log:
-            end = log.log_end_offset
-        epochs = leader_epochs_of(path)
-        replicas.append(Replica(path, 0, "", epochs, 0, end, 0)._replace(known_epochs=epochs))
+    replicas = replica(root / "killed/b0/diverged-0"), replica(root / "rejoined/b1/diverged-0")
     assert divergence(*replicas) == 2 * EACH
     assert ends(release, "rejoined", "diverged") == [(0, 2 * EACH + OTHERS)] * 3
     before, after = (root / state / "b0" / "diverged-0" for state in STATES)
@@ -143,6 +143,14 @@ def test_a_leader_that_missed_an_election_is_cut_where_its_history_diverged(rele
     with open_partition(before) as old, open_partition(after) as new:
         kept = [one for one in old.records() if one.offset < 2 * EACH]
         assert [one for one in new.records() if one.offset < 2 * EACH] == kept
+
+
+@pytest.mark.parametrize(("release", "topic"), [*product(RELEASES, (*TOPICS, *INTERNAL))])
+def test_replicas_that_rejoined_do_not_diverge(release: str, topic: str) -> None:
+    """A follower that fetched a cleaned log has epochs that begin later than its leader's."""
+    found = [replica(unpacked(release) / "rejoined" / broker / f"{topic}-0") for broker in BROKERS]
+    for one, other in product(found, found):
+        assert divergence(one, other) == one.log_end_offset
 
 
 @pytest.mark.parametrize(("release", "state"), BOTH)

@@ -343,7 +343,7 @@ def encode_table(
     base_offset: int,
     batch_size: int,
     counts: Sequence[int] | None,
-    compress: Callable[[bytes], bytes] | None,
+    compress: Callable[[Buffer], bytes] | None,
 ) -> Iterator[bytes]:
     """Encode the rows of a table as record batches; see `columnar.encode.encode`.
 

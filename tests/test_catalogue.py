@@ -43,7 +43,13 @@ def test_every_rule_of_a_case_is_listed_with_it() -> None:
 
 def test_every_part_of_the_corpus_has_a_row_with_its_size() -> None:
     page = catalogue_page.pages("")[catalogue_page.PAGE]
-    for part in ("leaders/kafka-VERSION/", "coordinators/VERSION/", "tiered/CASE/", "damaged/"):
+    for part in (
+        "clusters/kafka-VERSION/",
+        "leaders/kafka-VERSION/",
+        "coordinators/VERSION/",
+        "tiered/CASE/",
+        "damaged/",
+    ):
         [row] = [line for line in page.splitlines() if line.startswith(f"| `{part}` |")]
         assert not row.endswith("| 0.1 KB |")
 

@@ -247,9 +247,12 @@ def test_without_metadata_the_epoch_at_the_end_of_an_emptied_log_counts() -> Non
         ([(1, 20)], [(0, 0), (1, 10)], 30),
         ([(1, 20)], [(0, 0), (2, 10)], 10),
         ([], [(0, 20)], 30),
+        ([(0, 0), (1, 10), (2, 20)], [(0, 0), (1, 12), (2, 20)], 30),
+        ([(0, 0), (1, 10), (2, 20)], [(0, 0), (2, 20)], 30),
+        ([(0, 0), (1, 10), (2, 20)], [(0, 0), (1, 12), (3, 20)], 20),
     ],
 )
-def test_moved_log_start_is_no_divergence(
+def test_moved_log_start_and_cleaned_epochs_are_no_divergence(
     one: list[tuple[int, int]], other: list[tuple[int, int]], expected: int
 ) -> None:
     assert divergence(replica(1, epochs=one), replica(2, epochs=other)) == expected

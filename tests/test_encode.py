@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -102,6 +103,15 @@ def test_batches_that_brokers_wrote(name: str) -> None:
 def test_what_is_compressed_decompresses(codec: CompressionCodec, piece: bytes, times: int) -> None:
     data = piece * times
     assert decompress(codec, compress(codec, data, magic=2), magic=2, at=Location()) == data
+
+
+@pytest.mark.parametrize("codec", CompressionCodec)
+def test_threads_and_views_get_the_same_compressed_bytes(codec: CompressionCodec) -> None:
+    """Compressors are kept between batches, one for each thread."""
+    contents = [bytes(range(number % 251)) * 999 for number in range(40)]
+    alone = [compress(codec, content, magic=2) for content in contents]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda content: compress(codec, memoryview(content), magic=2), contents * 3)) == alone * 3
 
 
 def test_what_cannot_be_written_is_the_callers_fault() -> None:

@@ -108,7 +108,8 @@ def divergence(one: Replica, other: Replica) -> int:
 def _agreed_end(mine: Sequence[EpochStart], theirs: Sequence[EpochStart], end: int) -> int:
     """Return the offset up to which two chains of leader epochs agree, at most a given end.
 
-    A log start offset that moves takes the first entry along, so nothing is known below the first entry of a chain.
+    A log start offset that moves takes the first entry along, so nothing is known below the first entry of a chain. An
+    epoch of both is of one leader, below whose records they agree: it begins later where those were cleaned first.
     """
     if not mine or not theirs:
         return end
@@ -116,10 +117,10 @@ def _agreed_end(mine: Sequence[EpochStart], theirs: Sequence[EpochStart], end: i
     for earlier, later in ((mine, theirs), (theirs, mine)):
         above = (each.start_offset for each in earlier if each.epoch > later[0].epoch and each.start_offset < known)
         end = min(end, *above, end)
-    for offset in sorted({known, *(each.start_offset for each in (*mine, *theirs))}):
-        if known <= offset < end and _epoch_at(mine, offset) != _epoch_at(theirs, offset):
-            return offset
-    return end
+    common = max({each.epoch for each in mine} & {each.epoch for each in theirs}, default=-1)
+    known = max([known, *(each.start_offset for each in (*mine, *theirs) if each.epoch == common)])
+    starts = {known, *(each.start_offset for each in (*mine, *theirs))}
+    return min((at for at in starts if known <= at < end and _epoch_at(mine, at) != _epoch_at(theirs, at)), default=end)
 
 
 def _epoch_at(epochs: Sequence[EpochStart], offset: int) -> int:

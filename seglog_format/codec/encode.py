@@ -10,9 +10,10 @@ through its declaration. Below them stand the compression of content, and the co
 from __future__ import annotations
 
 import struct
+import threading
 import zlib
 from dataclasses import fields, replace
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
@@ -37,11 +38,12 @@ from seglog_format.model import (
     RecordBatchHeader,
 )
 from seglog_format.record_model import Message, Record, RecordBatch
-from seglog_format.schema.compression import Lz4BlockHeader, Lz4FrameHeader, XerialBlock, XerialHeader
+from seglog_format.schema.compression import Lz4FrameHeader, XerialHeader
 from seglog_format.schema.fields import unsigned_varint, zigzag
 from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
     BYTES_LENGTH,
+    LZ4_BLOCK_HEADER_SIZE,
     LZ4_INDEPENDENT,
     LZ4_MAGIC,
     LZ4_STORED,
@@ -50,6 +52,7 @@ from seglog_format.schema.fixed_fields import (
     MESSAGE_HEADERS,
     RECORD_BATCH_HEADER,
     RECORD_BATCH_HEADER_SIZE,
+    XERIAL_BLOCK_SIZE,
     XERIAL_MAGIC,
 )
 
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
+
+    from seglog_format.storage.byte_source import Buffer
 
 
 # -- hand-written encoder of the records of a magic 2 batch (chapter 31), a tenth of the time of the declared schema --
@@ -237,12 +242,11 @@ GZIP_WINDOW_BITS: Final = 15 + 16
 SNAPPY_BLOCK_SIZE: Final = 32 * 1024
 LZ4_BLOCK_SIZE: Final = 64 * 1024
 LZ4_BLOCK_DESCRIPTOR: Final = 0x40
-LZ4_END_MARK: Final = bytes(4)
 XERIAL_VERSION: Final = 1
 ZSTD_LEVEL: Final = 3
 
 
-def compress(codec: CompressionCodec, data: bytes, *, magic: int) -> bytes:
+def compress(codec: CompressionCodec, data: Buffer, *, magic: int) -> bytes:
     """Compress a records section, or the messages of a wrapper, at Kafka's default level.
 
     Args:
@@ -258,7 +262,7 @@ def compress(codec: CompressionCodec, data: bytes, *, magic: int) -> bytes:
         raise UsageError(msg)
     match codec:
         case CompressionCodec.NONE:
-            return data
+            return bytes(data)
         case CompressionCodec.GZIP:
             return _gzip(data)
         case CompressionCodec.SNAPPY:
@@ -271,34 +275,41 @@ def compress(codec: CompressionCodec, data: bytes, *, magic: int) -> bytes:
             assert_never(codec)
 
 
-def _pieces(data: bytes, size: int) -> Iterator[bytes]:
-    return (data[start : start + size] for start in range(0, len(data), size))
-
-
-def _gzip(data: bytes) -> bytes:
+def _gzip(data: Buffer) -> bytes:
     """Compress to one member without name or time."""
-    compressor = zlib.compressobj(wbits=GZIP_WINDOW_BITS)
-    return compressor.compress(data) + compressor.flush()
+    return zlib.compress(data, wbits=GZIP_WINDOW_BITS)
 
 
-def _snappy(data: bytes) -> bytes:
-    """Compress to a xerial header and blocks of 32 KiB."""
+XERIAL_HEADER: Final = bytes(
+    XerialHeader.build({"magic": XERIAL_MAGIC, "version": XERIAL_VERSION, "compatible_version": XERIAL_VERSION})
+)
+
+
+def _snappy(data: Buffer) -> bytes:
+    """Compress to a xerial header and blocks of 32 KiB, at least one: a header alone is refused (SEG-COD-003)."""
     import cramjam  # noqa: PLC0415 - loaded when snappy is written
 
-    header = XerialHeader.build(
-        {"magic": XERIAL_MAGIC, "version": XERIAL_VERSION, "compatible_version": XERIAL_VERSION}
-    )
-    blocks = [bytes(cramjam.snappy.compress_raw(piece)) for piece in _pieces(data, SNAPPY_BLOCK_SIZE)]
-    blocks = blocks or [bytes(cramjam.snappy.compress_raw(b""))]  # a header alone is refused (SEG-COD-003)
-    return bytes(header) + b"".join(XerialBlock.build({"size": len(block)}) + block for block in blocks)
+    found = [XERIAL_HEADER]
+    for start in range(0, len(data) or 1, SNAPPY_BLOCK_SIZE):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + SNAPPY_BLOCK_SIZE]))
+        found += (len(block).to_bytes(XERIAL_BLOCK_SIZE, "big"), block)
+    return b"".join(found)
 
 
-def _lz4(data: bytes, magic: int) -> bytes:
+def _lz4(data: Buffer, magic: int) -> bytes:
     """Compress to one frame of independent 64 KiB blocks; a block that does not shrink is stored."""
-    blocks = (_lz4_block(piece) for piece in _pieces(data, LZ4_BLOCK_SIZE))
-    return _lz4_header(magic) + b"".join(blocks) + LZ4_END_MARK
+    import lz4.block  # noqa: PLC0415 - loaded when lz4 is written
+
+    found: list[Buffer] = [_lz4_header(magic)]
+    for start in range(0, len(data), LZ4_BLOCK_SIZE):
+        piece = data[start : start + LZ4_BLOCK_SIZE]
+        packed = lz4.block.compress(piece, store_size=False)
+        size, content = (len(packed), packed) if len(packed) < len(piece) else (len(piece) | LZ4_STORED, piece)
+        found += (size.to_bytes(LZ4_BLOCK_HEADER_SIZE, "little"), content)
+    return b"".join([*found, bytes(LZ4_BLOCK_HEADER_SIZE)])  # a block of size 0 ends it
 
 
+@cache
 def _lz4_header(magic: int) -> bytes:
     import xxhash  # noqa: PLC0415 - loaded when lz4 is written
 
@@ -314,24 +325,18 @@ def _lz4_header(magic: int) -> bytes:
     return unsealed + bytes([xxhash.xxh32_intdigest(hashed) >> 8 & 0xFF])
 
 
-def _lz4_block(piece: bytes) -> bytes:
-    import lz4.block  # noqa: PLC0415 - loaded when lz4 is written
-
-    packed = lz4.block.compress(piece, store_size=False)
-    stored = len(packed) >= len(piece)
-    content = piece if stored else packed
-    return bytes(Lz4BlockHeader.build({"size": len(content) | (LZ4_STORED if stored else 0)})) + content
+CONTEXTS: Final = threading.local()
+"""The zstd compressor of each thread: to make one takes as long as to compress a batch."""
 
 
-def _zstd(data: bytes) -> bytes:
+def _zstd(data: Buffer) -> bytes:
     """Compress to one frame without content size and checksum; an empty block ends it, as in a written stream."""
     import zstandard  # noqa: PLC0415 - loaded when zstd is written
 
-    compressor = zstandard.ZstdCompressor(
-        level=ZSTD_LEVEL, write_content_size=False, write_checksum=False
-    ).compressobj()
-    body = compressor.compress(data) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
-    return body + compressor.flush()
+    if not hasattr(CONTEXTS, "zstd"):
+        CONTEXTS.zstd = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_content_size=False, write_checksum=False)
+    stream = CONTEXTS.zstd.compressobj()
+    return bytes(stream.compress(data) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + stream.flush())
 
 
 # -- conversion of Arrow columns to record batches, by the columnar engine --------------------------------------------

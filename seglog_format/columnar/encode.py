@@ -11,7 +11,6 @@ import pyarrow as pa
 from pyarrow import compute
 
 from seglog_format.columnar import encode_records as names
-from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.checksum import checksum
 from seglog_format.columnar.compiled import checksum_path
 from seglog_format.columnar.layout import (
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seglog_format.columnar.arrays import Bytes, Numbers
+    from seglog_format.storage.byte_source import Buffer
 
 DEFAULT_BATCH_SIZE: Final = 16_384
 OUT_SIZE: Final = 2**20
@@ -158,8 +158,8 @@ def encode(
     base_offset: int = 0,
     batch_size: int = DEFAULT_BATCH_SIZE,
     counts: Numbers | None = None,
-    compress: Callable[[bytes], bytes] | None = None,
-) -> Iterator[Bytes | bytes]:
+    compress: Callable[[Buffer], bytes] | None = None,
+) -> Iterator[Bytes | bytearray]:
     """Encode rows as batches.
 
     Args:
@@ -189,7 +189,7 @@ def encode(
     while state[names.ROW] < columns.rows:
         misses_room = names.encode_rows(columns.addresses, cuts, state, out)
         if used := int(state[names.USED]):
-            yield from [out[:used]] if compress is None else _compressed(out[:used], compress)
+            yield out[:used] if compress is None else _compressed(out[:used], compress)
         elif misses_room and len(out) > MAX_SIZE:
             msg = f"a batch of more than {MAX_SIZE} bytes"
             raise UsageError(msg)
@@ -202,7 +202,7 @@ def _check(
     fields: BatchFields,
     batch_size: int,
     counts: Numbers | None,
-    compress: Callable[[bytes], bytes] | None,
+    compress: Callable[[Buffer], bytes] | None,
 ) -> None:
     unknown = sorted(set(table.column_names) - COLUMNS)
     if unknown:
@@ -219,16 +219,17 @@ def _check(
         raise UsageError(msg)
 
 
-def _compressed(batches: Bytes, compress: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """Yield the batches with compressed records, and set the size and checksum of each."""
-    data, position = batches.data, 0
+def _compressed(batches: Bytes, compress: Callable[[Buffer], bytes]) -> bytearray:
+    """Return the batches with compressed records, and with their sizes and checksums."""
+    data, position, path, made = batches.data, 0, checksum_path(), bytearray()
     while position < len(data):
+        start, records = len(made), position + BATCH_HEADER_SIZE
         end = position + PREFIX_SIZE + int(NUMBER.unpack_from(data, position + SIZE)[0])
-        stored = compress(bytes(data[position + BATCH_HEADER_SIZE : end]))
-        batch = bytearray(data[position : position + BATCH_HEADER_SIZE]) + stored
-        NUMBER.pack_into(batch, SIZE, len(batch) - PREFIX_SIZE)
-        whole = readable(bytes(batch))
-        crc = checksum(True, checksum_path(), whole, BATCH_ATTRIBUTES, len(batch) - BATCH_ATTRIBUTES)
-        CHECKSUM.pack_into(batch, BATCH_CRC, crc)
-        yield bytes(batch)
+        made += data[position:records]
+        made += compress(data[records:end])
+        size = len(made) - start
+        NUMBER.pack_into(made, start + SIZE, size - PREFIX_SIZE)
+        crc = checksum(True, path, np.frombuffer(made, np.uint8), start + BATCH_ATTRIBUTES, size - BATCH_ATTRIBUTES)
+        CHECKSUM.pack_into(made, start + BATCH_CRC, crc)
         position = end
+    return made

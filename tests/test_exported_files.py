@@ -10,22 +10,22 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import REPOSITORY, need
-from seglog_conformance.cases import load_cases
-from seglog_conformance.known import read_known
+from seglog_conformance.cases import Case, load_cases
+from seglog_conformance.known import Known, KnownFailures, read_known
 from seglog_conformance.language_files import LANGUAGES, MARK, MOST, OPS, language_file
 from seglog_conformance.registry import BUILDS, STAMP, Builder, listed
+from seglog_conformance.verdicts import Verdict
 
 if TYPE_CHECKING:
     import re
     from pathlib import Path
-
-    from seglog_conformance.cases import Case
 
 CONNECTED = REPOSITORY / "tests" / "exported"
 SECONDS = 1200
@@ -164,12 +164,15 @@ def connected(language: str, faults: tuple[tuple[str, str, str], ...] = ()) -> s
     for good, bad, _ in faults:
         assert text.count(good) == 1, good
         text = text.replace(good, bad)
+    return filled(made.text, text)
+
+
+def filled(made: str, text: str) -> str:
+    """Return a test file with what a maintainer writes between its marks."""
     parts = iter(text.split("\n@@@@\n"))
-    filled = MARK.sub(
-        lambda found: found[0] if found[1].startswith("known") else replaced(found, next(parts)), made.text
-    )
+    whole = MARK.sub(lambda found: found[0] if found[1].startswith("known") else replaced(found, next(parts)), made)
     assert next(parts, None) is None
-    return filled
+    return whole
 
 
 def replaced(found: re.Match[str], text: str) -> str:
@@ -258,3 +261,85 @@ def test_a_file_without_a_library_fails(language: str, tmp_path: Path) -> None:
     made = language_file(language, every_case()[:30], ["decode"])
     done = run(language, tmp_path, made.text)
     assert done.returncode != 0, done.stdout
+
+
+# What a file itself keeps of a record: the library behind it gives back what it was given.
+
+KEPT: list[dict[str, object]] = [
+    {
+        "offset": str(2**53 + 1),
+        "timestamp": "-62135596800000",
+        "key": None,
+        "value": "",
+        "headers": [["61", None], ["61", ""], ["62", "01"], ["61", None], ["61", None]],
+    },
+    {
+        "offset": str(2**63 - 1),
+        "timestamp": str(-(2**63)),
+        "key": "",
+        "value": None,
+        "headers": [["ff80", ""], ["", None], ["", ""], ["c0af", "00"]],
+    },
+]
+ECHOES = {
+    "c": (["gcc", "-std=c11", "seglog_conformance.c", "-o", "run"], ["./run"]),
+    "go": (["go", "test", "."],),
+    "java": (["mvn", "-q", "-B", "test"],),
+    "js": (["node", "--test", "seglog-conformance.test.mjs"],),
+    "python": ([sys.executable, "-m", "unittest", "test_seglog_conformance.py"],),
+    "rust": (["rustc", "--edition", "2021", "--test", "seglog_conformance.rs", "-o", "run"], ["./run"]),
+}
+"""What compiles and runs the file of each language without a library."""
+
+
+def echoing(name: str, records: list[dict[str, object]]) -> Case:
+    """Return a case that wants certain records back for `KEPT`."""
+    batch = {"isControl": False, "records": KEPT}
+    return Case(
+        id=f"echo/{name}",
+        family=1,
+        family_name="echo",
+        op="encode",
+        requirements=("SEG-REC-001",),
+        level="must",
+        result="valid",
+        why="",
+        stored_request={"batches": [batch]},
+        stored_expect={"batches": [{**batch, "records": records}]},
+    )
+
+
+def losses() -> list[Case]:
+    """Return cases that pass only if the file loses or changes something."""
+    first, second = KEPT
+    headers = [["61", None], ["61", ""], ["62", "01"]]
+    changed = {
+        "repeated": {**first, "headers": headers},
+        "null": {**first, "key": ""},
+        "empty": {**first, "value": None},
+        "number": {**first, "offset": str(2**53)},
+        "time": {**first, "timestamp": "62135596800000"},
+    }
+    other = [["efbfbdefbfbd", ""], ["", None], ["", ""], ["c0af", "00"]]
+    return [
+        *(echoing(name, [one, second]) for name, one in changed.items()),
+        echoing("text", [first, {**second, "headers": other}]),
+    ]
+
+
+@pytest.mark.parametrize("language", TOGETHER)
+def test_a_file_keeps_repeated_headers_nulls_bytes_and_64_bits(language: str, tmp_path: Path) -> None:
+    commands_of = ECHOES[language]
+    need(f"the test file in {language}", [commands_of[0][0]] if language != "python" else [])
+    lost = losses()
+    known = KnownFailures("echo", "1", {case.id: Known(case.id, Verdict.DIFFER, "lost") for case in lost})
+    made = language_file(language, [echoing("kept", KEPT), *lost], OPS, known=known)
+    text = filled(made.text, (CONNECTED / "echo" / f"{language}.txt").read_text(encoding="utf-8"))
+    folder = tmp_path / ("src/test/java" if language == "java" else ".")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / LANGUAGES[language].file).write_text(text, encoding="utf-8")
+    shutil.copy(CONNECTED / "pom.xml", tmp_path)
+    (tmp_path / "go.mod").write_text("module exported\n\ngo 1.21\n", encoding="utf-8")
+    for command in commands_of:
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]

@@ -672,9 +672,12 @@ def test_leftovers_of_an_interrupted_replacement_need_recovery(tmp_path: Path) -
     with open_writer(tmp_path) as writer:
         writer.append(produced())
     directory = tmp_path / "topic-0"
-    directory.joinpath(f"{LOG}.deleted").touch()
+    snapshot = directory / "00000000000000000001-0000000001.checkpoint.deleted"
+    for path in (directory / f"{LOG}.deleted", snapshot):
+        path.touch()
     with open_writer(tmp_path):
         assert not directory.joinpath(f"{LOG}.deleted").exists()
+        assert snapshot.exists()
     directory.joinpath("00000000000000000007.log.swap").touch()
     with pytest.raises(UsageError, match="recover the directory first"):
         open_writer(tmp_path)

@@ -115,12 +115,7 @@ def _records() -> Iterator[Scenario]:
         which,
         (0, [keyed(0, "a", "a", "b", "a")]),
     )
-    yield scenario(
-        "no-key",
-        "Compaction removes records without a key.",
-        must("SEG-CMP-009"),
-        (0, [keyed(0, "a", "-", "b"), keyed(3, "-")]),
-    )
+    yield scenario("no-key", "Compaction removes records without a key.", must("SEG-CMP-009"), (0, [keyed(0, "a", "-", "b"), keyed(3, "-")]))  # fmt: skip
     yield scenario("untouched", "A batch that keeps all its records is copied unchanged, also its unknown attribute bits.", must("SEG-CMP-017"), (0, [replace(keyed(0, "a", "b"), attributes=0x80), keyed(2, "c")]))  # fmt: skip
     for codec, compress in (("gzip", gzip), ("snappy", xerial)):
         whole = replace(keyed(0, "a", "b"), attributes=0x80, codec=codec, compress=compress)
@@ -174,12 +169,7 @@ def _tombstones() -> Iterator[Scenario]:
             max_timestamp=NOW + 1,
             recs=(Rec(key=b"a", value=None, time=NOW - horizon), Rec(key=b"b", time=NOW + 1 - horizon)),
         )
-        yield scenario(
-            f"horizon-{name}",
-            "Compaction removes a tombstone when the clock has reached its delete horizon.",
-            tombs,
-            (0, [waiting]),
-        )
+        yield scenario(f"horizon-{name}", "Compaction removes a tombstone when the clock has reached its delete horizon.", tombs, (0, [waiting]))  # fmt: skip
         yield scenario(
             f"horizon-{name}-partly",
             "Other records in the batch do not change the delete horizon of a tombstone.",
@@ -195,13 +185,9 @@ def _messages() -> Iterator[Scenario]:
         Msg(offset=at, magic=1, timestamp=NOW + at, key=key, value=b"v%d" % at)
         for at, key in enumerate((b"a", b"b", b"a"))
     ]
-    yield scenario(
-        "messages", "Remaining messages of magic 0 and 1 are converted to batches.", old, (0, [*plain, keyed(3, "c")])
-    )
+    yield scenario("messages", "Remaining messages of magic 0 and 1 are converted to batches.", old, (0, [*plain, keyed(3, "c")]))  # fmt: skip
     zeros = [Msg(offset=at, magic=0, key=key, value=b"v%d" % at) for at, key in enumerate((b"a", b"b", b"a"))]
-    yield scenario(
-        "messages-without-time", "Converted messages of magic 0 have no timestamp.", old, (0, [*zeros, keyed(3, "c")])
-    )
+    yield scenario("messages-without-time", "Converted messages of magic 0 have no timestamp.", old, (0, [*zeros, keyed(3, "c")]))  # fmt: skip
     yield scenario("messages-tombstones", "Tombstones in messages stay while no part of the log is clean.", must("SEG-CMP-012"), (0, [Msg(offset=0, magic=1, timestamp=NOW, key=b"a", value=None), keyed(1, "b")]))  # fmt: skip
     tomb = [Msg(offset=10, magic=1, timestamp=NOW, key=b"x", value=None), keyed(11, "b")]
     for name, at in (("older", 4999), ("exactly", 5000), ("younger", 5001)):
@@ -330,16 +316,9 @@ def _producers() -> Iterator[Scenario]:
 def _reach() -> Iterator[Scenario]:
     """Yield how far a pass goes."""
     ends = must("SEG-CMP-016", since="4.0")
-    yield scenario(
-        "end-kept",
-        "An emptied batch that is not the end of the dirty part is removed.",
-        ends,
-        (0, [keyed(0, "a"), keyed(1, "-")]),
-    )
+    yield scenario("end-kept", "An emptied batch that is not the end of the dirty part is removed.", ends, (0, [keyed(0, "a"), keyed(1, "-")]))  # fmt: skip
     emptied = (0, [keyed(0, "a"), keyed(999, "-")])
-    yield scenario(
-        "end-of-all", "An emptied batch at the end of the log, at the high watermark.", ends, emptied, active=(1000, ())
-    )
+    yield scenario("end-of-all", "An emptied batch at the end of the log, at the high watermark.", ends, emptied, active=(1000, ()))  # fmt: skip
     yield scenario("end-before-the-active", "An emptied batch before the active segment.", ends, emptied)
     yield scenario(
         "end-of-a-segment",
@@ -369,14 +348,7 @@ def _reach() -> Iterator[Scenario]:
         ("end", 1001),
         ("above", 2000),
     ):
-        yield scenario(
-            f"cleaner-offset-{name}",
-            "The dirty part begins at the cleaner offset.",
-            start,
-            ABC,
-            LATER,
-            cleanerOffset=str(offset),
-        )
+        yield scenario(f"cleaner-offset-{name}", "The dirty part begins at the cleaner offset.", start, ABC, LATER, cleanerOffset=str(offset))  # fmt: skip
     lag = must("SEG-CMP-004")
     for name, ms in (("young", 100_000 + 1), ("exactly", 100_000), ("old", 99_997)):
         yield scenario(

@@ -334,9 +334,7 @@ def _times(find: Callable[..., None]) -> None:
         ("largest", "The time -3 asks for the first record with the largest time.", files, found(11, 6002)),
         ("largest-of-several", "Several records have the largest timestamp: the time -3 finds the first of them.", tied, found(2, 1002)),
     ):  # fmt: skip
-        find(
-            name, reason, must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)), given, its_found, timestamp=-3
-        )
+        find(name, reason, must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)), given, its_found, timestamp=-3)  # fmt: skip
     old = [Msg(offset=at, timestamp=1000 + at, value=bytes(60)) for at in range(5)]
     size = len(old[0].encoded())
     for offset in (0, 2, 4):

@@ -28,6 +28,7 @@ from seglog_conformance.features import missing_feature  # noqa: E402
 from seglog_conformance.protocol import untold_in  # noqa: E402
 from seglog_conformance.reference.testee import Reference  # noqa: E402
 from seglog_conformance.registry import Builder, listed  # noqa: E402
+from seglog_conformance.releases import release_key  # noqa: E402
 from seglog_conformance.testee import Allowance, Kind  # noqa: E402
 from seglog_conformance.values import extras, same  # noqa: E402
 from seglog_conformance.verdicts import MISSING  # noqa: E402
@@ -338,13 +339,14 @@ def row_of(case: Case, answers: Sequence[Json | None]) -> Json:
 
 
 def asked(cases: Sequence[Case], name: str) -> dict[str, Json]:
-    """Return the answers of one release, without refusals and cases that it is not asked."""
-    found = {}
+    """Return the answers of one release, without refusals and cases that it is not asked, such as younger ones."""
+    found, release = {}, release_key(name.partition("@")[2])
     with closing(Builder().testee(listed(name))) as kafka:
         hello = kafka.start()
         for number, case in enumerate(cases):
             needs = set(case.needs) - TELLING
-            if case.op in hello.ops and not missing_feature(needs, hello.features):
+            is_younger = release_key(case.since) > release
+            if case.op in hello.ops and not is_younger and not missing_feature(needs, hello.features):
                 reply = kafka.ask({"seq": number, "op": case.op, **case.request}, ALLOWANCE)
                 if reply.kind is not Kind.ANSWER:
                     kafka.start()

@@ -43,12 +43,8 @@ def retain_scenarios() -> Iterator[Scenario]:
 
     basis = must("SEG-RET-009", "SEG-RET-011")
     yield retained("by-size-1", "Retention by size deletes the first segment.", basis, retention_bytes=str(2 * size), retention_ms="-1")  # fmt: skip
-    yield retained(
-        "by-size-2", "Retention by size deletes two segments.", basis, retention_bytes=str(size), retention_ms="-1"
-    )
-    yield retained(
-        "by-size-none", "Retention by size deletes no segment.", basis, retention_bytes=str(3 * size), retention_ms="-1"
-    )
+    yield retained("by-size-2", "Retention by size deletes two segments.", basis, retention_bytes=str(size), retention_ms="-1")  # fmt: skip
+    yield retained("by-size-none", "Retention by size deletes no segment.", basis, retention_bytes=str(3 * size), retention_ms="-1")  # fmt: skip
     yield retained("by-time", "Retention by time deletes the first segment, which is too old.", basis, now=NOW + 1500, retention_ms="1000")  # fmt: skip
     yield retained("by-start", "Retention deletes segments below the log start offset.", must("SEG-RET-008", "SEG-RET-011"), more={"logStartOffset": "13"}, retention_ms="-1")  # fmt: skip
     yield retained("by-size-not-replicated", "Retention keeps segments at or above the high watermark.", must("SEG-RET-002"), more={"highWatermark": "12"}, retention_bytes="1", retention_ms="-1")  # fmt: skip

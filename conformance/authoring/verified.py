@@ -61,6 +61,7 @@ def verified(family: Family) -> None:
     _streams(to)
     _side_files(to)
     _notes(to)
+    _entries(to)
     _gaps(to)
     verified_limits(family)
     request = {
@@ -198,6 +199,9 @@ def _side_files(to: Verifying) -> None:
     for number in (-1, 3, -5):
         wrong = {**listed, name_of(0, ".txnindex"): aborted(9, 0, 1, number)}
         to.finds(f"aborted-stable-{number}", "The last stable offset of the index entry was never that of the log.", "SEG-TXN-008", wrong, name_of(0, ".txnindex"), "warning")  # fmt: skip
+    for name, size in (("one-more", 35), ("one-less", 33)):
+        torn = {**listed, name_of(0, ".txnindex"): (2 * aborted(9, 0, 1, 2))[:size]}
+        to.finds(f"aborted-torn-{name}", "The index of aborted transactions ends inside an entry.", "SEG-TXN-001", torn, name_of(0, ".txnindex"), "warning")  # fmt: skip
     version = {**listed, name_of(0, ".txnindex"): b"\1\0" + aborted(9, 0, 1, 2)[2:]}
     to.finds("aborted-version", "The version of the file or entry is unknown.", "SEG-TXN-002", version, name_of(0, ".txnindex"), "error")  # fmt: skip
 
@@ -224,6 +228,26 @@ def _notes(to: Verifying) -> None:
     placed = {f"topic-0/{name}": content for name, content in good.items()}
     ahead = {**placed, f"/{POINTS}": offsets(("topic", 0, 99))}
     to.finds("checkpoint-ahead", "A recovery point above the end of the log.", "SEG-CKP-012", ahead, POINTS, "warning")
+
+
+def _entries(to: Verifying) -> None:
+    """Add entries that brokers take as they are, and whose writer made a mistake."""
+    log, alone = name_of(0), (name_of(0), "SEG-PDR-012", "note")
+    first, second, *rest = FIRST
+    why = "A batch begins at or below the last offset of the one before, and ends above it."
+    for name, base in (("by-one", 2), ("from-its-base", 0)):
+        over = replace(second, base=base, recs=(*second.recs, *second.recs), last_delta=5)
+        units = [first, over, *(replace(one, base=one.base + 3) for one in rest)]
+        to.finds(f"overlap-{name}", why, "SEG-LOG-007", {log: bytes_of(units)}, log, "warning", alone)
+    why = "The leader epoch of a batch is below that of the batch before."
+    for name, units in (
+        ("in-a-segment", [replace(first, leader_epoch=3), *FIRST[1:]]),
+        ("at-the-end", [*(replace(one, leader_epoch=3) for one in FIRST[:-1]), replace(FIRST[-1], leader_epoch=2)]),
+    ):
+        to.finds(f"epochs-back-{name}", why, "SEG-LOG-012", whole(units), log, "warning")
+    for magic in (0, 1):
+        given = {log: bytes_of([Msg(magic=magic), Msg(magic=magic, offset=1, behind=b"junk")])}
+        to.finds(f"magic-{magic}-behind-the-value", "The value ends before the message does.", "SEG-MSG-006", given, log, "warning", alone)  # fmt: skip
 
 
 def _gaps(to: Verifying) -> None:

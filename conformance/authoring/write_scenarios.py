@@ -65,9 +65,7 @@ def _opened() -> Iterator[Scenario]:
     why = "The last segment is empty: the log goes on at the offset in its name."
     ends = must("SEG-LKP-015", "SEG-APP-013")
     for name, files in (("one", {**log(0, 1), **log(base=2)}), ("a-gap", {**log(0, 1), **log(base=9)})):
-        yield scenario(
-            f"opened-empty-behind-{name}", why, ends, append(ONE), LOOK, append(ONE), files=files, options=clean
-        )
+        yield scenario(f"opened-empty-behind-{name}", why, ends, append(ONE), LOOK, append(ONE), files=files, options=clean)  # fmt: skip
     why = "The time of a segment that is opened again begins with its first batch, whatever the largest time is."
     first = must("SEG-ROL-003", "SEG-ROL-004")
     for name, times in (("last", (0, 10, 900)), ("middle", (0, 900, 10)), ("first", (900, 0, 10))):
@@ -86,17 +84,14 @@ def _opened() -> Iterator[Scenario]:
     why = "Of several batches with the largest timestamp, the time index names the first, also when the log is opened again."
     named = must("SEG-ROL-014", "SEG-APP-015")
     for name, times in (("two", (5, 5)), ("three", (1, 9, 9, 3, 9)), ("beside-later", (9, 9, 1))):
-        yield scenario(
-            f"opened-same-largest-{name}",
-            why,
-            named,
-            append(batch(NOW + 2)),
-            {"do": "roll"},
-            LOOK,
-            files=log(*times),
-            options=clean,
-            index_interval_bytes="4096",
-        )
+        yield scenario(f"opened-same-largest-{name}", why, named, append(batch(NOW + 2)), {"do": "roll"}, LOOK, files=log(*times), options=clean, index_interval_bytes="4096")  # fmt: skip
+    why = "Of the `.deleted` files, those of metadata snapshots stay when a log is opened."
+    leaves = should("SEG-RCV-020", since="3.7")
+    for offset in (1, 40):
+        rest = (f"{offset:020}-0000000001.checkpoint.deleted", f"{name_of(0)}.deleted")
+        over = tuple((name, b"half") for name in rest)
+        name = f"opened-with-deleted-{offset}"
+        yield scenario(name, why, leaves, append(ONE), LOOK, files=log(0), over=over, options=clean)
     why = "A preallocated log is trimmed when its segment ends."
     trims = should("SEG-ROL-018")
     for count in (1, 2):
@@ -222,14 +217,7 @@ def _rolls() -> Iterator[Scenario]:
         options={"cleanShutdown": True},
         segment_ms="1000",
     )
-    yield scenario(
-        "roll-an-empty-segment",
-        "An empty active segment is created again.",
-        must("SEG-ROL-007"),
-        {"do": "roll"},
-        {"do": "roll"},
-        append(ONE),
-    )
+    yield scenario("roll-an-empty-segment", "An empty active segment is created again.", must("SEG-ROL-007"), {"do": "roll"}, {"do": "roll"}, append(ONE))  # fmt: skip
     yield scenario(
         "roll-after-a-gap",
         "The base offset of a new segment is its first offset.",
@@ -247,6 +235,11 @@ def _rolls() -> Iterator[Scenario]:
         follow(batch(NOW, base=INT32_MAX)),
         follow(batch(NOW, base=INT32_MAX + 1)),
     )
+    why = "The first offset of an append fits into the index, and its last one does not: the segment is rolled."
+    for base in (0, 100):
+        name, files = f"roll-by-span-of-the-last-from-{base}", {name_of(base): b""}
+        steps = (follow(batch(NOW, base=base)), follow(batch(NOW, NOW, base=base + INT32_MAX)))
+        yield scenario(name, why, must("SEG-ROL-006"), *steps, files=files)
 
 
 def _producers() -> Iterator[Scenario]:
@@ -406,16 +399,7 @@ def _retention() -> Iterator[Scenario]:
     """Retention while the log is open."""
     retention = must("SEG-RET-009", "SEG-RET-010")
     three = [step for at in range(3) for step in (append(sent(7, at, leader_epoch=at)), {"do": "roll"})]
-    yield scenario(
-        "retain-by-size",
-        "Retention deletes segments with their indexes and snapshots.",
-        retention,
-        *three,
-        {"do": "retain"},
-        LOOK,
-        append(ONE),
-        retention_bytes=str(SIZE),
-    )
+    yield scenario("retain-by-size", "Retention deletes segments with their indexes and snapshots.", retention, *three, {"do": "retain"}, LOOK, append(ONE), retention_bytes=str(SIZE))  # fmt: skip
     yield scenario(
         "retain-all",
         "All segments are too old: a new segment is rolled, and the producer state stays.",
@@ -427,14 +411,7 @@ def _retention() -> Iterator[Scenario]:
         append(sent(7, 2)),
         retention_ms="1000",
     )
-    yield scenario(
-        "retain-none",
-        "No segment is too old.",
-        must("SEG-RET-003"),
-        *three,
-        {"do": "retain", "now": str(NOW + 10_000)},
-        retention_ms="20000",
-    )
+    yield scenario("retain-none", "No segment is too old.", must("SEG-RET-003"), *three, {"do": "retain", "now": str(NOW + 10_000)}, retention_ms="20000")  # fmt: skip
     yield scenario(
         "retain-leader-epochs",
         "Retention removes the leader epochs of deleted segments.",

@@ -21,6 +21,7 @@ from seglog_format.errors import (
 from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, newest_readable_snapshot
 from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import INDEX_KINDS, FileKind, parse_file_name, parse_partition_directory, segment_file_name
+from seglog_format.recovery.planned_files import METADATA_SNAPSHOT_DELETED
 from seglog_format.state.producer_state import EpochRises, LeaderEpochs, ProducerStates, states_of
 from seglog_format.storage.byte_source import MemoryBytes
 from seglog_format.storage.files import read_small
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 LEFTOVERS: Final = frozenset({".deleted", ".cleaned", ".tmp"})
-"""Suffixes of files that every broker removes when it starts."""
+"""Suffixes of files that every broker removes when it starts, but for metadata snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,7 @@ def _base_offsets(files: Files, directory: Path) -> tuple[int, ...]:
         if meaning.suffix or not meaning.is_canonical or is_orphan:
             msg = f"{directory / name} is left over from an interrupted operation: recover the directory first"
             raise UsageError(msg)
-    for name in leftovers:
+    for name in (each for each in leftovers if not each.endswith(METADATA_SNAPSHOT_DELETED)):  # SEG-RCV-020
         files.remove(directory / name)
     return tuple(sorted(found))
 

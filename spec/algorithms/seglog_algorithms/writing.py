@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_algorithms import appending, offset_index, time_index, transaction_index
+from seglog_algorithms.brokers import is_removed
 from seglog_algorithms.damage import Damage
 from seglog_algorithms.directory import (
     CLEANED,
-    DELETED,
     INDEX,
     INDEXES,
     LOG,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from seglog_algorithms.records import Decompress
 
 WITHOUT_PRODUCERS: Final = ("0.8", "0.10.1")
-LEFT_OVER: Final = (DELETED, CLEANED, ".tmp")
+LEFT_OVER: Final = (CLEANED, ".tmp")
 OFFSET_SLOT: Final[int] = OffsetIndexEntry.sizeof()
 TIME_SLOT: Final[int] = TimeIndexEntry.sizeof()
 
@@ -128,7 +128,7 @@ class OpenLog:
     # Open
 
     def __post_init__(self) -> None:
-        self.files = {name: data for name, data in self.files.items() if not name.endswith(LEFT_OVER)}
+        self.files = {one: data for one, data in self.files.items() if not (is_removed(one) or one.endswith(LEFT_OVER))}
         self.flushed_ms = self.now_ms
         bases = base_offsets(self.files)
         if bases:

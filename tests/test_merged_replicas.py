@@ -13,7 +13,7 @@ from helpers.made_partitions import ONE, checkpoint, entry, make
 from helpers.support import bundled
 from helpers.walking import each_of
 
-from seglog_format import resurrect, verify, walk
+from seglog_format import open_partition, resurrect, verify, walk
 from seglog_format.cli.main import DONE, FINDINGS, USAGE, run
 from seglog_format.requirements import Severity
 
@@ -276,3 +276,21 @@ def test_a_damaged_end_that_no_intact_one_passes_is_lost(tmp_path: Path, capsys:
     paths = [make(tmp_path / str(number), {"0.log": each}) for number, each in enumerate(logs)]
     lost = merged(capsys, tmp_path / "new", *paths, status=FINDINGS)["lost"]
     assert lost == [{"firstOffset": 3, "nextOffset": 3, "offsetCount": 0}]
+
+
+@each_of(
+    ("others", "lost"),
+    {
+        "all are emptied": ({"7.log": b""}, []),
+        "one has older records": ({"0.log": entry(0, 3)}, [{"firstOffset": 3, "nextOffset": 7, "offsetCount": 4}]),
+        "one reaches as far": ({"0.log": entry(0, 7)}, []),
+    }.values(),
+)
+def test_the_end_of_an_emptied_replica_is_that_of_the_new_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, others: dict[str, bytes], lost: list[dict[str, int]]
+) -> None:
+    paths = [make(tmp_path / "one", {"7.log": b""}), make(tmp_path / "other", others)]
+    report = merged(capsys, tmp_path / "new", *paths, status=FINDINGS if lost else DONE)
+    assert (report["nextOffset"], report["lost"]) == (7, lost)
+    with open_partition(tmp_path / "new") as log:
+        assert log.log_end_offset == 7

@@ -268,6 +268,7 @@ CHANGES: Final[tuple[Callable[[dict[str, bytes], str, int], None], ...]] = (
 
 
 @example(changes=[(with_a_flip, 0, 0), (replaced, 0, 1)], log_start=None)
+@example(changes=[(with_a_flip, 0, 0), (replaced, 0, 0)], log_start=None)
 @example(changes=[(replaced, 0, 0)], log_start=None)
 @example(changes=[(with_a_flip, 2, 0)], log_start=None)
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

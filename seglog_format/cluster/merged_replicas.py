@@ -86,7 +86,7 @@ class MergedReplicas:
         replicas: one report for each.
         lost: offsets that no replica has, ascending; of an unknown number if ``next_offset`` is ``first_offset``.
         entry_count: number of batches written.
-        next_offset: the first offset after them.
+        next_offset: the log end offset of the new log.
     """
 
     chosen: Path
@@ -183,13 +183,16 @@ def _merged(opened: _Opened, batches: Sequence[_Batch], chosen: int) -> tuple[Se
     _require_shared(opened, [*kept, *cleaned], dropped)
     taken = [batch.copies[0] for batch in kept]
     bases = sorted(log.base_offset for log in opened.logs_of(chosen))
-    parts = parts_of(taken, opened.logs, lambda entry: bisect_right(bases, entry.first_offset))
-    return list(parts), MergedReplicas(
+    parts = list(parts_of(taken, opened.logs, lambda entry: bisect_right(bases, entry.first_offset)))
+    end = taken[-1].last_offset + 1 if taken else 0
+    next_offset = max(end, parts[-1].base_offset) if parts else 0  # the last part may be an empty segment
+    before_empty = [MissingOffsets(end, next_offset)] if taken and end < next_offset else []
+    return parts, MergedReplicas(
         chosen=opened.listings[chosen].path,
         replicas=tuple(_reports(opened, taken, dropped)),
-        lost=tuple(_lost(opened, [*kept, *cleaned])),
+        lost=tuple(united([*_lost(opened, [*kept, *cleaned]), *before_empty])),
         entry_count=len(kept),
-        next_offset=kept[-1].last_offset + 1 if kept else 0,
+        next_offset=next_offset,
     )
 
 

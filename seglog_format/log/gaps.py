@@ -309,8 +309,7 @@ def proved_ends(listing: PartitionListing, epochs: Sequence[tuple[int, int]]) ->
     """
     yield from (ProvedEnd(each.base_offset, GapKind.SNAPSHOT, each.path) for each in listing.snapshots[-1:])
     for files in listing.replaced_logs:
-        with LogSegment(files, storage=listing.storage) as segment:
-            yield ProvedEnd(segment.next_offset, GapKind.REPLACED, files.log)
+        yield ProvedEnd(_end_in_range(files, listing.storage), GapKind.REPLACED, files.log)
     path = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
     yield from (ProvedEnd(start, GapKind.EPOCH, path) for _, start in epochs[-1:])
 
@@ -319,7 +318,7 @@ def overreach(listing: PartitionListing) -> Gap | None:
     """Return the offsets of replaced logs above the replacements, if one of these ends above all logs that it replaces.
 
     Compaction and a split give no entry a new offset. Here the offset of an entry is damaged, and its file covers
-    segments that it was not made of (SEG-PDR-010). An old entry that no index of its segment can name proves nothing.
+    segments that it was not made of (SEG-PDR-010).
 
     Args:
         listing: of the partition directory.
@@ -329,11 +328,16 @@ def overreach(listing: PartitionListing) -> Gap | None:
         return None
     removed = (file for file in listing.set_aside if file.name.suffix == DELETED and file.name.kind is FileKind.LOG)
     old = (*replaced, *(SegmentFiles(file.base_offset, file.path) for file in removed))
-    limit = max(_end_up_to(files, files.base_offset + INT32_MAX, listing.storage) for files in old)
+    limit = max(_end_in_range(files, listing.storage) for files in old)
     reached = max(_end_up_to(files, limit - 1, listing.storage) for files in new)
     if reached >= limit or max(_end_up_to(files, INT64_MAX, listing.storage) for files in new) <= limit:
         return None
     return Gap(reached, limit, GapKind.REPLACED, str(new[0].log))
+
+
+def _end_in_range(files: SegmentFiles, storage: LogStorage) -> int:
+    """Return the end of a log; an entry that no index of its segment can name is damaged, and proves nothing."""
+    return _end_up_to(files, files.base_offset + INT32_MAX, storage)
 
 
 def _end_up_to(files: SegmentFiles, last_offset: int, storage: LogStorage) -> int:

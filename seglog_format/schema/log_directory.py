@@ -43,9 +43,7 @@ MetaProperties = Struct(
     "version" / Number(_number("version"), 0) * Doc("0 (also where it is missing) or 1.", "SEG-LDR-005", since="0.9.0"),
     "broker_id" / Number(_number("broker.id")) * Doc("In version 0: id of the broker.", "SEG-LDR-005", since="0.9.0"),
     "node_id" / Number(_number("node.id")) * Doc("In version 1: id of the node.", "SEG-LDR-005", since="2.8.0"),
-    "cluster_id"
-    / Property("cluster.id")
-    * Doc("Cluster that the directory belongs to.", "SEG-LDR-005", since="0.10.1"),
+    "cluster_id" / Property("cluster.id") * Doc("Cluster that the directory belongs to.", "SEG-LDR-005", since="2.8.2"),
     "directory_id"
     / Property("directory.id")
     * Doc("UUID of this log directory in base64url.", "SEG-LDR-005", since="3.7.0"),

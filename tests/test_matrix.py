@@ -561,9 +561,8 @@ def status_of_command(command: str, path: Path, capsys: Capture) -> int:
     if command == "find":
         return lines_of(["find", "no record has this", str(path)], capsys)[0]
     if command == "export":
-        return lines_of(["export", str(path), "--to", str(path.parent.parent / "table"), "--format", "jsonl"], capsys)[
-            0
-        ]
+        target = str(path.parent.parent / "table")
+        return lines_of(["export", str(path), "--to", target, "--format", "jsonl"], capsys)[0]
     return IN_FULL[command](path, capsys)[0]
 
 
@@ -823,27 +822,25 @@ def test_a_comparison_names_what_is_missing(name: str, tmp_path: Path, capsys: p
     assert status == (FOUND if missing else WHOLE)
 
 
+NO_FILES: Final[Mapping[str, Callable[[Path], None]]] = {
+    "fifo": os.mkfifo,
+    "directory": os.mkdir,
+    "a link that leads nowhere": lambda path: path.symlink_to("nowhere"),
+}
+
+
 @pytest.mark.parametrize(
     "command", ["ls", "ls --long", "verify", "doctor", "dump", "recover", "salvage", "diff", "lookup"]
 )
-@each_of("kind", ["fifo", "directory", "a link that leads nowhere"])
+@each_of("kind", NO_FILES)
 def test_what_is_no_file_was_not_read(
     kind: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = make(tmp_path, {"0.log": entry(0, 5), "10.log": entry(10, 5)})
-    path = directory / numbered("5.log")
-    if kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "directory":
-        path.mkdir()
-    else:
-        path.symlink_to("nowhere")
-    if command == "diff":
-        status, _ = lines_of(["diff", str(directory), str(directory)], capsys)
-    elif command == "lookup":
-        status, _ = lines_of(["lookup", str(directory), "--offset", "0"], capsys)
-    elif command == "recover":
-        status, _ = lines_of(["recover", str(directory)], capsys)
+    NO_FILES[kind](directory / numbered("5.log"))
+    more = {"diff": [str(directory)], "lookup": ["--offset", "0"], "recover": []}
+    if command in more:
+        status, _ = lines_of([command, str(directory), *more[command]], capsys)
     else:
         status, found = IN_FULL[command](directory, capsys)
         assert found == {(5, 10)}
@@ -859,19 +856,13 @@ SIDE_FILES: Final = (
 
 @pytest.mark.req("SEG-PDR-030")
 @pytest.mark.parametrize("command", IN_FULL)
-@each_of(("name", "kind"), [(name, kind) for name in SIDE_FILES for kind in ("fifo", "directory", "link")])
+@each_of(("name", "kind"), [(name, kind) for name in SIDE_FILES for kind in NO_FILES])
 def test_what_is_no_side_file_takes_no_offset_away(
     name: str, kind: str, command: str, tmp_path: Path, capsys: Capture
 ) -> None:
     directory = make(tmp_path, {"0.log": b"", "264.log": entry(264) + entry(270)})
     checkpoint(directory, "cleaner-offset-checkpoint", 264)
-    path = directory / numbered(name)
-    if kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "directory":
-        path.mkdir()
-    else:
-        path.symlink_to("nowhere")
+    NO_FILES[kind](directory / numbered(name))
     if command == "recover":
         assert lines_of([command, str(directory)], capsys) == (UNREAD, [])
         return

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import shutil
 import struct
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ from helpers.batches import batch, record
 from helpers.damage import damaged_cases
 from helpers.made_partitions import EMPTY_SNAPSHOT, EPOCHS, checkpoint, entry, make, numbered, transactional
 from helpers.messages import message, wrapper
+from helpers.said import IN_FULL, Capture, by_dump, by_ls, by_records, by_salvage, by_verify, lines_of, spans
 from helpers.support import REPOSITORY, bundled, bundled_cases
 from helpers.walking import each_of
 
@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from helpers.damage import Case
-
-    Span = tuple[int, int]
-    Said = tuple[int, set[Span]]
-    """An exit status, and the first and next offset of everything that is missing or damaged."""
+    from helpers.said import Span
 
 WHOLE, FOUND, UNREAD = 0, 1, 3
 MARK: Final = "replication-offset-checkpoint"
@@ -136,113 +133,9 @@ def built(name: str, root: Path) -> Path:
     return directory
 
 
-def lines_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, Any]]]:
-    """Run a command, and return its exit status and what it wrote."""
-    capsys.readouterr()
-    status = run([*words, "--json"])
-    return status, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
-def spans(missing: list[dict[str, Any]]) -> set[Span]:
-    return {(each["firstOffset"], each["nextOffset"]) for each in missing if each["firstOffset"] < each["nextOffset"]}
-
-
-Capture = pytest.CaptureFixture[str]
-
-
-def by_ls(path: Path, capsys: Capture) -> Said:
-    status, lines = lines_of(["ls", str(path)], capsys)
-    return status, spans([line for line in lines if line["type"] == "missing"])
-
-
-def by_long_ls(path: Path, capsys: Capture) -> Said:
-    status, lines = lines_of(["ls", "--long", str(path.parent)], capsys)
-    return status, spans([each for line in lines for each in line["missing"]])
-
-
-def by_verify(path: Path, capsys: Capture) -> Said:
-    status, lines = lines_of(["verify", "--severity", "warning", str(path)], capsys)
-    return status, spans([line["missing"] for line in lines if line["missing"]])
-
-
-def by_dump(path: Path, capsys: Capture) -> Said:
-    status, lines = lines_of(["dump", str(path)], capsys)
-    found = [line for line in lines if line["type"] == "missing"]
-    found += [
-        {"firstOffset": line.get("baseOffset", line["nextOffset"]), "nextOffset": line["nextOffset"]}
-        for line in lines
-        if line["type"] == "batch" and not line["isValid"]
-    ]
-    return status, spans(found)
-
-
-def by_recover(path: Path, capsys: Capture) -> Said:
-    """Return what is missing, and what is cut; what follows a cut is whole, and only dropped."""
-    status, (line,) = lines_of(["recover", str(path)], capsys)
-    return status, spans([*line["missing"], *(each for each in line["lost"] if each["reason"] != "is dropped")])
-
-
-def by_doctor(path: Path, capsys: Capture) -> Said:
-    """Return what is missing, and what is cut; what follows a cut is whole, and only dropped."""
-    status, lines = lines_of(["doctor", str(path)], capsys)
-    return status, spans(
-        [line["offsets"] for line in lines if line["offsets"] and "SEG-RCV-004" not in line["requirements"]]
-    )
-
-
-def by_salvage(path: Path, capsys: Capture) -> Said:
-    status, lines = lines_of(["salvage", str(path), "-o", str(path.parent.parent / "out")], capsys)
-    found = [line for line in lines if line["type"] == "missing"]
-    segments = (line for line in lines if line["type"] == "salvage")
-    return status, spans([*found, *(each for line in segments for each in line["missing"])])
-
-
-def by_resurrect(path: Path, capsys: Capture) -> Said:
-    """Return what the plan of a node says of lost offsets, first and last one."""
-    status, lines = lines_of(["resurrect", "--unknown-topics", str(path.parent)], capsys)
-    text = "\n".join(line["text"] for line in lines if line["type"] == "note" and line["about"] == path.name)
-    found = re.findall(r"(?:missing,|offsets,|offsets) (\d+) to (\d+)", text)
-    return status, {(int(first), int(last) + 1) for first, last in found}
-
-
-def by_records(path: Path, _capsys: Capture) -> Said:
-    """Return the gaps that the callback of `records` gets."""
-    gaps: list[Any] = []
-    with open_partition(path) as partition:
-        list(partition.records(on_gap=gaps.append))
-    lost = {(gap.first_offset, gap.next_offset) for gap in gaps if gap.is_loss}
-    return int(bool(lost)), lost
-
-
-def by_scan(path: Path, _capsys: Capture) -> Said:
-    """Return the gaps that the callback of `scan` gets."""
-    gaps: list[Any] = []
-    with open_partition(path) as partition:
-        partition.scan(columns=["offset"], on_gap=gaps.append, on_corrupt=lambda _: None).read_all()
-    lost = {(gap.first_offset, gap.next_offset) for gap in gaps if gap.is_loss}
-    return int(bool(lost)), lost
-
-
-IN_FULL: Mapping[str, Callable[[Path, Capture], Said]] = {
-    "ls": by_ls,
-    "ls --long": by_long_ls,
-    "verify": by_verify,
-    "dump": by_dump,
-    "recover": by_recover,
-    "doctor": by_doctor,
-    "salvage": by_salvage,
-    "resurrect": by_resurrect,
-    "records": by_records,
-    "scan": by_scan,
-}
-"""What reads every segment, and tells offsets."""
-
-
 @pytest.mark.parametrize("command", IN_FULL)
 @each_of("name", GAPS)
-def test_what_is_missing_is_the_same_in_every_command(
-    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_missing_is_the_same_in_every_command(name: str, command: str, tmp_path: Path, capsys: Capture) -> None:
     missing = GAPS[name][-1]
     status, found = IN_FULL[command](built(name, tmp_path), capsys)
     if command == "salvage" and name == "an empty log that replaces the last one":
@@ -276,7 +169,7 @@ def test_a_lost_log_counts_although_the_number_of_its_offsets_is_unknown(
 @pytest.mark.parametrize("command", ["ls", "cluster"])
 @each_of("name", GAPS)
 def test_commands_that_open_the_last_segment_name_what_is_missing_around_all(
-    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, command: str, tmp_path: Path, capsys: Capture
 ) -> None:
     directory = built(name, tmp_path)
     last = max((int(path.stem) for path in directory.glob("*.log")), default=0)
@@ -290,9 +183,7 @@ def test_commands_that_open_the_last_segment_name_what_is_missing_around_all(
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet", "arrow"])
 @each_of("name", [*GAPS, *DAMAGED])
-def test_an_export_names_what_is_missing_or_ends_there(
-    name: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_export_names_what_is_missing_or_ends_there(name: str, form: str, tmp_path: Path, capsys: Capture) -> None:
     missing = (GAPS | DAMAGED)[name][-1]
     assert isinstance(missing, set)
     words = ["export", str(built(name, tmp_path)), "--to", str(tmp_path / "table"), "--format", form]
@@ -308,9 +199,7 @@ def test_an_export_names_what_is_missing_or_ends_there(
 
 @pytest.mark.parametrize("command", ["dump", "salvage", "recover", "doctor", "verify", "diff", "ls"])
 @each_of("name", DAMAGED)
-def test_damage_is_the_same_in_every_command(
-    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damage_is_the_same_in_every_command(name: str, command: str, tmp_path: Path, capsys: Capture) -> None:
     directory, damaged = built(name, tmp_path), DAMAGED[name][-1]
     if command == "diff":
         status, (*_, line) = lines_of(["diff", str(directory), str(directory)], capsys)
@@ -571,7 +460,7 @@ def status_of_command(command: str, path: Path, capsys: Capture) -> int:
 )
 @each_of("name", DISORDERED)
 def test_every_command_tells_of_offsets_that_are_out_of_order(
-    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, command: str, tmp_path: Path, capsys: Capture
 ) -> None:
     status = status_of_command(command, make(tmp_path, DISORDERED[name]), capsys)
     if command == "salvage" and name == "an empty segment inside another":
@@ -606,7 +495,7 @@ def test_a_partition_directory_may_be_a_link_that_leads_out(command: str, tmp_pa
 @pytest.mark.parametrize("command", ["verify", "dump", "recover", "salvage", "diff", "export", "resurrect"])
 @each_of("name", UNREADABLE_BATCHES)
 def test_every_command_that_decodes_tells_of_a_batch_that_no_reader_can_read(
-    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, command: str, tmp_path: Path, capsys: Capture
 ) -> None:
     path = make(tmp_path, {"0.log": entry(0, 5) + UNREADABLE_BATCHES[name], "10.log": entry(10, 5)})
     assert status_of_command(command, path, capsys) == (UNREAD if command in {"diff", "export"} else FOUND)
@@ -814,7 +703,7 @@ def test_damage_in_the_middle_is_named_by_the_offsets_behind_it(command: str, tm
 
 
 @each_of("name", GAPS)
-def test_a_comparison_names_what_is_missing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_names_what_is_missing(name: str, tmp_path: Path, capsys: Capture) -> None:
     directory, missing = str(built(name, tmp_path)), GAPS[name][-1]
     status, (line,) = lines_of(["diff", directory, directory], capsys)
     assert len(set(line["problems"])) == len(missing)
@@ -833,9 +722,7 @@ NO_FILES: Final[Mapping[str, Callable[[Path], None]]] = {
     "command", ["ls", "ls --long", "verify", "doctor", "dump", "recover", "salvage", "diff", "lookup"]
 )
 @each_of("kind", NO_FILES)
-def test_what_is_no_file_was_not_read(
-    kind: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_file_was_not_read(kind: str, command: str, tmp_path: Path, capsys: Capture) -> None:
     directory = make(tmp_path, {"0.log": entry(0, 5), "10.log": entry(10, 5)})
     NO_FILES[kind](directory / numbered("5.log"))
     more = {"diff": [str(directory)], "lookup": ["--offset", "0"], "recover": []}
@@ -985,9 +872,7 @@ def test_commands_agree_about_random_damage(seed: int, tmp_path: Path, capsys: C
 
 
 @each_of("case", damaged_cases(), ids=lambda case: case.name)
-def test_the_damaged_cases_miss_the_same_offsets(
-    case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_damaged_cases_miss_the_same_offsets(case: Case, tmp_path: Path, capsys: Capture) -> None:
     path = case.build(tmp_path / "case" / "x-0")
     path = path.parent if path.is_file() else path
     if not list(path.glob("*.log")):

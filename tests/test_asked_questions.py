@@ -168,4 +168,4 @@ def test_each_question_of_an_operator_has_a_command(
 
 def test_all_threads_are_there() -> None:
     assert (len(ROWS), INPUTS.keys() - {row[0].partition(",")[0] for row in ROWS}) == (19, set())
-    assert len(QUESTIONS) == 23
+    assert len(QUESTIONS) == 24

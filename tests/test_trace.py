@@ -62,13 +62,13 @@ WITHOUT_CASES: Final = {
     "SEG-FLS-017": OPENED,
     **dict.fromkeys(("SEG-PDR-022", "SEG-PDR-026", "SEG-PDR-030", "SEG-PDR-031", "SEG-LDR-007", "SEG-LOG-010"), TREE),
     **dict.fromkeys(("SEG-RCV-031", "SEG-PDR-023", "SEG-PDR-025", "SEG-PDR-027"), REPORTS),
-    **dict.fromkeys(("SEG-LOG-012", "SEG-CKP-015"), REPORTS),
+    "SEG-CKP-015": REPORTS,
     **dict.fromkeys(("SEG-PSN-012", "SEG-RCV-035"), PRODUCERS),
     **dict.fromkeys(("SEG-PDR-029", "SEG-LDR-008", "SEG-CTL-008", "SEG-CTL-014", "SEG-CTL-015"), METADATA),
     **dict.fromkeys(("SEG-CMP-030", "SEG-CMP-031"), PASSES),
 }
 """Rules that no case of the suite names, each with the reason. The list may only shrink."""
-MOST_WITHOUT_CASES: Final = 64
+MOST_WITHOUT_CASES: Final = 63
 """It rose by two when one rule about links became three, which no case can show, and by one when a sentence about the
 recovery point became a rule."""
 

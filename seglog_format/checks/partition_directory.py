@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
@@ -362,11 +361,12 @@ class CheckedGaps:
         return shows_compaction(self._listing, self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT))
 
     def _end_findings(self, log_end_offset: int) -> Iterator[Finding]:
-        """Yield the finding about the greatest end that the log had, unless a checkpoint has the same finding."""
+        """Yield a finding for each file that proves the greatest end of the log, unless a checkpoint proves it."""
         reached = max((log_end_offset, *self._checkpointed.values()))
         above = [end for end in self._ends if end.offset > reached]
         if any(end.kind is GapKind.EPOCH for end in above) and self.is_compacted():
             above = [end for end in above if end.kind is not GapKind.EPOCH]
-        for end in sorted(above, key=attrgetter("offset"))[-1:]:
+        greatest = max((end.offset for end in above), default=0)
+        for end in (end for end in above if end.offset == greatest):
             gap = Gap(log_end_offset, end.offset, end.kind, str(end.path))
             yield from findings_of(FoundGap(gap, is_compacted=False))

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, partial
+from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -311,7 +312,8 @@ def proved_ends(listing: PartitionListing, epochs: Sequence[tuple[int, int]]) ->
     for files in listing.replaced_logs:
         yield ProvedEnd(_end_in_range(files, listing.storage), GapKind.REPLACED, files.log)
     path = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
-    yield from (ProvedEnd(start, GapKind.EPOCH, path) for _, start in epochs[-1:])
+    if all(one[0] < other[0] and one[1] <= other[1] for one, other in pairwise(epochs)):  # else it is damaged
+        yield from (ProvedEnd(start, GapKind.EPOCH, path) for _, start in epochs[-1:])
 
 
 def overreach(listing: PartitionListing) -> Gap | None:

@@ -21,7 +21,7 @@ from harness import at_offset
 from ratios import at_least, at_most_once
 from seglog_conformance.toolchains import child_processes
 from templates import BATCH_MS, FIRST_TIMESTAMP_MS
-from wholes import _repeated as repeated
+from wholes import repeated
 
 from proofs import tier_rate
 from seglog_format import walk

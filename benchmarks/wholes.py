@@ -118,7 +118,7 @@ def memory_growth(ours: Process, data: DataSet, scale: float) -> list[dict[str, 
     found = []
     home = BUILD / "growth"
     try:
-        paths = [_repeated(data, int(size * scale), home / f"{size}-0") for size in (SMALLEST, LARGEST)]
+        paths = [repeated(data, int(size * scale), home / f"{size}-0") for size in (SMALLEST, LARGEST)]
         for path in paths:
             reported = ours.run("memory", path=str(path), how="", warm_up=str(paths[0])).more
             found.append({"data": data.name, "bytes": path.stat().st_size, **reported})
@@ -127,7 +127,7 @@ def memory_growth(ours: Process, data: DataSet, scale: float) -> list[dict[str, 
     return found
 
 
-def _repeated(data: DataSet, size: int, directory: Path) -> Path:
+def repeated(data: DataSet, size: int, directory: Path) -> Path:
     """Repeat the batches of a log, at other offsets, up to a size: the CRC does not cover offsets."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{SEGMENT}.log"

@@ -222,12 +222,12 @@ def test_a_rival_that_cannot_start_fails_its_piece_instead_of_being_slow() -> No
 @pytest.mark.parametrize("size", [99, 100, 149, 150, 1_000])
 def test_a_log_that_is_repeated_stays_within_the_size(tmp_path: Path, size: int) -> None:
     from datasets import DataSet
-    from wholes import _repeated
+    from wholes import repeated
 
     batches = [bytes(8) + length.to_bytes(4, "big") + bytes(length) for length in (38, 88)]
     log = tmp_path / "two-batches.log"
     log.write_bytes(b"".join(batches))
-    found = _repeated(DataSet("two batches", log, records=2), size, tmp_path / "repeated-0").stat().st_size
+    found = repeated(DataSet("two batches", log, records=2), size, tmp_path / "repeated-0").stat().st_size
     assert size - 50 < found <= size
 
 

@@ -26,7 +26,7 @@ from seglog_format.checks.side_files import (
 from seglog_format.checks.text_files import epoch_findings, text_file_findings
 from seglog_format.errors import FormatError, RefusedError, UnreadableError
 from seglog_format.log.entry_table import EVERYTHING, WantedRange
-from seglog_format.log.gaps import INDEXES, leader_epochs, proved_ends
+from seglog_format.log.gaps import INDEXES, leader_epochs
 from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
 from seglog_format.log.listing import list_partition
 from seglog_format.model import INT64_MAX
@@ -128,8 +128,9 @@ def listed_findings(
     checkpoint = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
     yield from epoch_findings(epochs, checkpoint, log_start_offset)
     try:
-        ends, known = tuple(proved_ends(listing, known_epochs)), options.is_compacted
-        gaps = CheckedGaps(listing, states, checkpointed, ends, is_compacted=known, remote=options.remote)
+        gaps = CheckedGaps(
+            listing, states, checkpointed, known_epochs, is_compacted=options.is_compacted, remote=options.remote
+        )
         has_snapshot = bool(listing.metadata_snapshots)
         yield from findings_of(PartitionState(str(listing.path), tuple(states), gaps.orphans, has_snapshot))
         yield from gaps.findings()

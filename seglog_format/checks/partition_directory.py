@@ -12,9 +12,11 @@ from seglog_format.log.gaps import (
     Gap,
     GapKind,
     SegmentEnd,
+    end_proofs,
     gap_after,
     gap_at_end,
     gap_before,
+    greatest_proofs,
     overreach,
     shows_compaction,
     with_snapshot,
@@ -34,7 +36,6 @@ from seglog_format.recovery.start_problems import StartEffect, without_snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seglog_format.log.gaps import ProvedEnd
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.remote_store import KnowsTiered, RemoteOffsets
     from seglog_format.model import MissingOffsets
@@ -288,7 +289,7 @@ class CheckedGaps:
         listing: PartitionListing,
         states: Sequence[SegmentState],
         checkpointed: Mapping[FileKind, int],
-        ends: Sequence[ProvedEnd],
+        epochs: Sequence[tuple[int, int]],
         *,
         is_compacted: bool | None,
         remote: KnowsTiered | None = None,
@@ -299,7 +300,7 @@ class CheckedGaps:
             listing: of the directory.
             states: of its segments.
             checkpointed: the partition's offsets in the checkpoints of the log directory.
-            ends: what `proved_ends` has yielded before the segments were read.
+            epochs: what `leader_epochs` returned before the segments were read.
             is_compacted: whether the log is compacted; None if unknown.
             remote: finds the remote segments of offsets that are not in the directory.
         """
@@ -307,7 +308,7 @@ class CheckedGaps:
         self._remote = remote
         self._is_compacted = is_compacted
         self._checkpointed = checkpointed
-        self._ends = ends
+        self._epochs = epochs
         self._log_start_offset = checkpointed.get(FileKind.LOG_START_OFFSET_CHECKPOINT, 0)
         self.log_end_offset = self._end(states)
         self._gaps = [gap for gap in self._found(states) if gap is not None]
@@ -363,10 +364,6 @@ class CheckedGaps:
     def _end_findings(self, log_end_offset: int) -> Iterator[Finding]:
         """Yield a finding for each file that proves the greatest end of the log, unless a checkpoint proves it."""
         reached = max((log_end_offset, *self._checkpointed.values()))
-        above = [end for end in self._ends if end.offset > reached]
-        if any(end.kind is GapKind.EPOCH for end in above) and self.is_compacted():
-            above = [end for end in above if end.kind is not GapKind.EPOCH]
-        greatest = max((end.offset for end in above), default=0)
-        for end in (end for end in above if end.offset == greatest):
-            gap = Gap(log_end_offset, end.offset, end.kind, str(end.path))
+        for proof in greatest_proofs(end_proofs(self._listing, self._epochs), reached, self.is_compacted):
+            gap = Gap(log_end_offset, proof.offset, proof.kind, str(proof.path))
             yield from findings_of(FoundGap(gap, is_compacted=False))

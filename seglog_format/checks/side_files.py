@@ -6,13 +6,13 @@ from bisect import bisect_right
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.codec.side_files import PRODUCER_SNAPSHOT_HEADER, PRODUCER_STATE_ENTRY
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.segment import LogSegment
-from seglog_format.model import NO_TIMESTAMP, RecordBatchHeader
+from seglog_format.model import NO_TIMESTAMP, OffsetPosition, RecordBatchHeader, TimestampOffset
 from seglog_format.recovery.plan import Circumstances
 from seglog_format.recovery.planned_files import opened_segments
 from seglog_format.recovery.producer_states import forgets_producers, states_from_logs
@@ -23,42 +23,43 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from seglog_format.checks.partition_directory import SegmentState
-    from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
+    from seglog_format.log.index_file import IndexFile, ProducerSnapshot, TransactionIndex
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.log_outline import LogOutline
-    from seglog_format.model import BatchHeader, OffsetPosition, TimestampOffset
+    from seglog_format.model import BatchHeader
     from seglog_format.record_model import ProducerStateEntry
     from seglog_format.state.producer_state import Producer
     from seglog_format.storage.log_storage import LogStorage
 
 
+EntryT = TypeVar("EntryT")
+
+
 @dataclass(frozen=True, slots=True)
-class OffsetIndexSubject:
+class _IndexSubject(Generic[EntryT]):
+    """An index of equal slots and its log."""
+
+    index: IndexFile[EntryT]
+    entries: Sequence[EntryT]
+    log: LogOutline
+
+    def problem(self, slot: int, field: str, expected: str, found: int) -> Problem:
+        """Return a problem with a slot, by its number from 0."""
+        size = self.index.layout.size
+        return Problem(Location(self.index.path, slot * size, field, size), expected, found)
+
+
+class OffsetIndexSubject(_IndexSubject[OffsetPosition]):
     """An offset index and its log."""
 
-    index: OffsetIndex
-    entries: Sequence[OffsetPosition]
-    log: LogOutline
-
-    def problem(self, slot: int, field: str, expected: str, found: int) -> Problem:
-        """Return a problem with a slot, by its number from 0."""
-        size = self.index.layout.size
-        return Problem(Location(self.index.path, slot * size, field, size), expected, found)
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class TimeIndexSubject:
+class TimeIndexSubject(_IndexSubject[TimestampOffset]):
     """A time index and its log; the index of a partition's last segment need not be complete."""
 
-    index: TimeIndex
-    entries: Sequence[TimestampOffset]
-    log: LogOutline
     is_active: bool
-
-    def problem(self, slot: int, field: str, expected: str, found: int) -> Problem:
-        """Return a problem with a slot, by its number from 0."""
-        size = self.index.layout.size
-        return Problem(Location(self.index.path, slot * size, field, size), expected, found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,13 +110,13 @@ def _unpack_archive(path: Path, root: Path) -> None:
     import zlib
 
     from seglog_format.errors import Location, UnreadableError
-    from seglog_format.log.path_kind import foreign_at
+    from seglog_format.log.path_kind import FIRST_SIZE, foreign_at, packer_of
 
     try:
         with path.open("rb") as opened, gzip.GzipFile(fileobj=opened) as unpacked:
-            file = _Bounded(opened if opened.read(2) != GZIP else cast("IO[bytes]", unpacked))
+            is_packed = packer_of(opened.read(FIRST_SIZE)) == "gzip"
             opened.seek(0)
-            _unpack_members(file, root)
+            _unpack_members(_Bounded(cast("IO[bytes]", unpacked) if is_packed else opened), root)
     except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
         found = f"{str(error) or 'it ends too early'}; {foreign_at(path)}"
         raise UnreadableError(
@@ -127,13 +127,16 @@ def _unpack_archive(path: Path, root: Path) -> None:
 def _unpack_members(file: _Bounded, root: Path) -> None:
     import tarfile
 
-    count, room, fault, file.left = 0, MAX_ARCHIVE_SIZE, "", HEADER_SIZE
+    file.left = HEADER_SIZE
     tar = tarfile.TarFile(fileobj=cast("IO[bytes]", file))
+    count, room = 0, MAX_ARCHIVE_SIZE
     while member := tar.next():
-        vars(tar)["members"], count, room = [], count + 1, room - member.size
+        vars(tar)["members"] = []  # it would keep each member in memory
+        count, room = count + 1, room - member.size
         if count > MAX_ARCHIVE_MEMBERS or len(tar.pax_headers) > MAX_COMMENTS:
-            fault = f"it has more than {MAX_ARCHIVE_MEMBERS:,} members, or {MAX_COMMENTS} settings for all"
-        if fault := fault or _fault_of(member, root, room):
+            msg = f"it has more than {MAX_ARCHIVE_MEMBERS:,} members, or {MAX_COMMENTS} settings for all"
+            raise ValueError(msg)
+        if fault := _fault_of(member, root, room):
             raise ValueError(fault)
         target = root / member.name
         (target if member.isdir() else target.parent).mkdir(parents=True, exist_ok=True)
@@ -143,7 +146,7 @@ def _unpack_members(file: _Bounded, root: Path) -> None:
                 copyfileobj(cast("IO[bytes]", tar.extractfile(member)), copy)
         file.left = HEADER_SIZE
     file.left = COPIED_SIZE
-    if file.last != bytes(tarfile.BLOCKSIZE) or any(file.read(COPIED_SIZE)):
+    if file.last != bytes(tarfile.BLOCKSIZE) or any(file.read(COPIED_SIZE)):  # two blocks of zeros end an archive
         raise EOFError
 
 
@@ -216,7 +219,6 @@ json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print
 
 KIBI: Final = 1024
 COPIED_SIZE: Final = KIBI**2
-GZIP: Final = b"\x1f\x8b"
 HEADER_SIZE: Final = 64 * KIBI
 """Maximum bytes of the headers of one member of an archive; a name has 4 KiB at most."""
 MAX_ARCHIVE_SIZE: Final = 8 * KIBI**3

@@ -108,8 +108,9 @@ def divergence(one: Replica, other: Replica) -> int:
 def _agreed_end(mine: Sequence[EpochStart], theirs: Sequence[EpochStart], end: int) -> int:
     """Return the offset up to which two chains of leader epochs agree, at most a given end.
 
-    A log start offset that moves takes the first entry along, so nothing is known below the first entry of a chain. An
-    epoch of both is of one leader, below whose records they agree: it begins later where those were cleaned first.
+    A log start offset that moves takes the first entry along, so nothing is known below the first entry of a chain. All
+    records of an epoch are of one leader, so two replicas that have an epoch agree below it. It begins later in a
+    replica that fetched its first records after they were cleaned away.
     """
     if not mine or not theirs:
         return end

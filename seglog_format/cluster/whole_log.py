@@ -144,8 +144,8 @@ def _proved_ends(
         end = chosen.log_end_offset if chosen is not None and is_chosen else copy.log_end_offset
         if end is None or copy.log_start_offset <= end:  # else the checkpoint is of another log
             yield ProvedEnd(min(copy.log_start_offset, limit), f"the log start offset of {copy.path}")
-            ends = {gap.next_offset: gap.path for gap in copy.gaps if gap.first_offset < gap.next_offset}
-            yield from (ProvedEnd(min(end, limit), path) for end, path in ends.items())
+            with_offsets = (gap for gap in copy.gaps if gap.first_offset < gap.next_offset)
+            yield from (ProvedEnd(min(gap.next_offset, limit), gap.path) for gap in with_offsets)
         if is_chosen:
             yield ProvedEnd(copy.recovery_point, FileKind.RECOVERY_POINT_CHECKPOINT.value)
     for directory in cluster.directories.directories:

@@ -119,15 +119,13 @@ def refused_by(cluster: Cluster, version: str) -> Iterator[Statement]:
         return
     where = Location(str(cluster.metadata_logs[0].path))
     paths = [each.path for each in cluster.directories.directories]
-    for name, level in too_high(image.features, release).items():
-        most = release.features.get(name, 0)
-        what = f"no broker of Kafka {version} starts: the level of {name} is {level}, and it accepts {most} at most"
-        step = typed("resurrect", "--kafka", version, "--downgrade", *paths, "-o", "NODE")
-        yield Statement(Kind.START, what, where, (), (Hurt.BROKER,), step)
-    for name, level in too_low(image.features, release).items():
-        least = release.least_features[name]
-        what = f"no broker of Kafka {version} starts: the level of {name} is {level}, and it accepts {least} at least"
-        step = typed("resurrect", "--kafka", version, *paths, "-o", "NODE")
+    high, low = too_high(image.features, release), too_low(image.features, release)
+    for name, level in (high | low).items():
+        limit = (
+            f"{release.features.get(name, 0)} at most" if name in high else f"{release.least_features[name]} at least"
+        )
+        what = f"no broker of Kafka {version} starts: the level of {name} is {level}, and it accepts {limit}"
+        step = typed("resurrect", "--kafka", version, *(("--downgrade",) if name in high else ()), *paths, "-o", "NODE")
         yield Statement(Kind.START, what, where, (), (Hurt.BROKER,), step)
     for resource, values in image.configs.items():
         for name, least in release.least_settings.items() if resource.resource_type == TOPIC_RESOURCE else ():

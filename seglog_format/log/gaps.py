@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, partial
 from itertools import pairwise
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seglog_format.errors import CorruptRecordError, FormatError, Location, MissingOffsetsWarning, SeglogError
@@ -283,8 +282,8 @@ def gap_at_end(listing: PartitionListing, log_end_offset: int) -> Gap | None:
     return Gap(log_end_offset, end, GapKind.MISSING_LOG, str(orphans[0].path))
 
 
-class ProvedEnd(NamedTuple):
-    """An offset that a log had reached.
+class EndProof(NamedTuple):
+    """An offset that a log had reached, and the file that proves it.
 
     Attributes:
         offset: the first offset that is not known to have existed.
@@ -297,23 +296,38 @@ class ProvedEnd(NamedTuple):
     path: Path | None = None
 
 
-def proved_ends(listing: PartitionListing, epochs: Sequence[tuple[int, int]]) -> Iterator[ProvedEnd]:
+def end_proofs(listing: PartitionListing, epochs: Sequence[tuple[int, int]]) -> Iterator[EndProof]:
     """Yield the ends that a log had by its files: the last snapshot, the last leader epoch, and logs that are replaced.
-
-    The last epoch proves nothing of a compacted log: a follower stores it before its first batch, which may begin above
-    the end.
 
     Args:
         listing: of the partition directory.
         epochs: as `leader_epochs` has read them before the log was read, unless its end is read again: a running broker
             appends, and then begins an epoch at the new end.
     """
-    yield from (ProvedEnd(each.base_offset, GapKind.SNAPSHOT, each.path) for each in listing.snapshots[-1:])
+    yield from (EndProof(each.base_offset, GapKind.SNAPSHOT, each.path) for each in listing.snapshots[-1:])
     for files in listing.replaced_logs:
-        yield ProvedEnd(_end_in_range(files, listing.storage), GapKind.REPLACED, files.log)
+        yield EndProof(_end_in_range(files, listing.storage), GapKind.REPLACED, files.log)
     path = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
     if all(one[0] < other[0] and one[1] <= other[1] for one, other in pairwise(epochs)):  # else it is damaged
-        yield from (ProvedEnd(start, GapKind.EPOCH, path) for _, start in epochs[-1:])
+        yield from (EndProof(start, GapKind.EPOCH, path) for _, start in epochs[-1:])
+
+
+def greatest_proofs(proofs: Iterable[EndProof], reached: int, is_compacted: Callable[[], bool]) -> list[EndProof]:
+    """Return the proofs of the greatest end above the offset that a log has reached; none if it had no greater end.
+
+    The last epoch proves nothing of a compacted log: a follower stores it before its first batch, which may begin above
+    the end.
+
+    Args:
+        proofs: of ends that the log had.
+        reached: the log end offset, or a greater one that is accounted for.
+        is_compacted: asked only if an epoch begins above that.
+    """
+    above = [proof for proof in proofs if proof.offset > reached]
+    if any(proof.kind is GapKind.EPOCH for proof in above) and is_compacted():
+        above = [proof for proof in above if proof.kind is not GapKind.EPOCH]
+    greatest = max((proof.offset for proof in above), default=reached)
+    return [proof for proof in above if proof.offset == greatest]
 
 
 def overreach(listing: PartitionListing) -> Gap | None:
@@ -321,9 +335,6 @@ def overreach(listing: PartitionListing) -> Gap | None:
 
     Compaction and a split give no entry a new offset. Here the offset of an entry is damaged, and its file covers
     segments that it was not made of (SEG-PDR-010).
-
-    Args:
-        listing: of the partition directory.
     """
     replaced, new = listing.replaced_logs, [files for files in listing.segments if files.is_replacement]
     if not replaced or not new:
@@ -415,8 +426,9 @@ def shows_compaction(listing: PartitionListing, cleaned_to: int | None) -> bool:
     topic = None if listing.name is None else listing.name.topic
     if cleaned_to is not None or topic in COMPACTED_TOPICS:
         return True
-    kept = (files for files in listing.segments if not files.is_replacement or overreach(listing) is None)
-    return any(map(_has_inner_gap, _segments(listing._replace(segments=tuple(kept)))))
+    damaged = overreach(listing) is not None
+    kept = tuple(files for files in listing.segments if not (damaged and files.is_replacement))
+    return any(map(_has_inner_gap, _segments(listing._replace(segments=kept))))
 
 
 def _segments(listing: PartitionListing) -> Iterator[LogSegment]:
@@ -510,12 +522,12 @@ class GapWatch:
             return
         error = None if left_at is None else self._hiding(left_at)
         if error is not None:
-            end_offset = max(reached, self._proved_end(reached)[0])
+            end_offset = self._proved_end(reached).offset
             _report(on_gap, Gap(reached, end_offset, GapKind.HIDDEN, error.location.path, left_at or 0, error))
             return
         is_empty = reached <= base_offset
         is_last = following is None and not self.listing.orphans
-        if is_last and reached >= self._proved_end(reached)[0] and not is_empty:
+        if is_last and reached >= self._proved_end(reached).offset and not is_empty:
             return
         end = self._end_of(base_offset, reached)
         if (damage := end.damage) is not None:
@@ -620,17 +632,15 @@ class GapWatch:
         return max((segment.next_offset for segment in _segments(last)), default=0)
 
     @cached_property
-    def _proved_ends(self) -> Sequence[ProvedEnd]:
+    def _end_proofs(self) -> Sequence[EndProof]:
         """The ends that the log had reached by its checkpoints, and by files beside it, other than indexes."""
-        end, epochs = ProvedEnd(self._checkpointed_end, GapKind.LOG_END), leader_epochs(self.listing)
-        return (end, *proved_ends(self.listing, epochs))
+        end, epochs = EndProof(self._checkpointed_end, GapKind.LOG_END), leader_epochs(self.listing)
+        return (end, *end_proofs(self.listing, epochs))
 
-    def _proved_end(self, reached: int) -> ProvedEnd:
-        """Return the greatest of `_proved_ends`, except an epoch above the end that a compacted log has reached."""
-        end = max(self._proved_ends, key=itemgetter(0))
-        if end.kind is GapKind.EPOCH and end.offset > reached and self.is_compacted:
-            end = max((each for each in self._proved_ends if each.kind is not GapKind.EPOCH), key=itemgetter(0))
-        return end
+    def _proved_end(self, reached: int) -> EndProof:
+        """Return the first of the greatest proofs; the offset that is reached if none is above it."""
+        above = greatest_proofs(self._end_proofs, reached, lambda: self.is_compacted)
+        return above[0] if above else EndProof(reached, GapKind.LOG_END)
 
     @cached_property
     def is_compacted(self) -> bool:

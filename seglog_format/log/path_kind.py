@@ -82,13 +82,17 @@ def foreign_kind(name: str, first: bytes = b"", *, path: str = "") -> str | None
     for pattern, text in NAMES:
         if pattern.fullmatch(name):
             return text
-    for magic, program in PACKED:
-        if first.startswith(magic):
-            return _packed_text(program, path or name)
+    if (program := packer_of(first)) is not None:
+        return _packed_text(program, path or name)
     if name.endswith(".tar") and not first.startswith(b"\0"):  # a log begins with an offset, an archive with a name
         return f"an archive: unpack it first: tar -xf {_quoted(path or name)}"
     by_name = next((program for ending, program in PACKED_ENDINGS.items() if name.endswith(ending)), None)
     return None if by_name is None or first else _packed_text(by_name, path or name)
+
+
+def packer_of(first: bytes) -> str | None:
+    """Return the program that has compressed a file whole, by its first bytes; None for any other file."""
+    return next((program for magic, program in PACKED if first.startswith(magic)), None)
 
 
 def _packed_text(program: str, path: str) -> str:
@@ -96,11 +100,12 @@ def _packed_text(program: str, path: str) -> str:
     unpack = "unzip -p" if program == "zip" else f"{program} -dc"
     if path.rpartition("/")[2] == STANDARD_INPUT:
         return f"compressed with {program}: unpack it first: {unpack} | seglog dump {STANDARD_INPUT}"
-    command = f"tar -xf {_quoted(path)}" if _is_archive(path) else f"{unpack} {_quoted(path)} | seglog dump -"
+    command = f"tar -xf {_quoted(path)}" if _holds_archive(path) else f"{unpack} {_quoted(path)} | seglog dump -"
     return f"compressed with {program}: unpack it first: {command}"
 
 
-def _is_archive(name: str) -> bool:
+def _holds_archive(name: str) -> bool:
+    """Return whether a packed file holds an archive, by its name."""
     return name.endswith(".tgz") or ".tar." in name
 
 
@@ -113,8 +118,8 @@ def packed_with(path: Path) -> str | None:
         if path.is_file() and parse_file_name(path.name) is None and parse_object_name(path.name) is None:
             with path.open("rb") as file:
                 first = file.read(FIRST_SIZE)
-            program = next((each for magic, each in PACKED if first.startswith(magic)), None)
-            return program if program in UNPACKED and not _is_archive(path.name) else None
+            program = packer_of(first)
+            return program if program in UNPACKED and not _holds_archive(path.name) else None
     return None
 
 

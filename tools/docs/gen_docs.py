@@ -77,6 +77,15 @@ ABOUT = {
 }
 
 
+WITHOUT_NOTICE = (broker_lines_page, machine_readable, state_pictures, witness_part, chapter_tables)
+WITH_NOTICE = (
+    *(edition_pages, glossary_page, departures_page, design_pages, performance_page, serve_pages, spark_scale_page),
+    *(conformance_pages, pairs_page, power_cut_page, bugs_page, case_sources, catalogue_page, kafka_next_pages),
+    *(structure_pages, tier_page),
+)
+"""Modules that make pages, and pages that say at their top that they are generated."""
+
+
 def generated() -> dict[str, str]:
     """Return the content of every generated file, by path below the repository."""
     traces = join()
@@ -88,30 +97,15 @@ def generated() -> dict[str, str]:
         "docs/reference/speed.md": report_pages.speed_page(NOTICE),
         reports.README: reports.page(),
         man_page.PAGE: man_page.page(),
-        **broker_lines_page.pages(),
-        **machine_readable.pages(),
-        **dict(algorithm_blocks.pages()),
-        **state_pictures.pages(),
-        **trace_data.pages(traces),
-        **(edition_pages.pages(NOTICE) | glossary_page.pages(NOTICE)),
         explorer_page.TABLES: explorer_page.tables(),
         explorer_page.SAMPLE_FILES: explorer_page.samples(),
-        **(departures_page.pages(NOTICE) | design_pages.pages(NOTICE)),
-        **performance_page.pages(NOTICE),
-        **serve_pages.pages(NOTICE),
-        **spark_scale_page.pages(NOTICE),
-        **conformance_pages.pages(NOTICE),
-        **pairs_page.pages(NOTICE),
-        **power_cut_page.pages(NOTICE),
-        **bugs_page.pages(NOTICE),
-        **case_sources.pages(NOTICE),
-        **catalogue_page.pages(NOTICE),
-        **witness_part.pages(),
-        **kafka_next_pages.pages(NOTICE),
-        **structure_pages.pages(NOTICE),
-        **chapter_tables.pages(),
-        **tier_page.pages(NOTICE),
+        **trace_data.pages(traces),
+        **dict(algorithm_blocks.pages()),
     }
+    for module in WITHOUT_NOTICE:
+        pages |= module.pages()
+    for module in WITH_NOTICE:
+        pages |= module.pages(NOTICE)
     return pages | {"docs/reference/index.md": index_page(pages)}
 
 

@@ -214,22 +214,6 @@ def test_closed_pipe_is_quiet(tmp_path: Path) -> None:
         assert process.wait() == 141
 
 
-@pytest.mark.parametrize("command", ["dump", "inspect", "ls"])
-def test_pipe_closed_before_the_first_byte_is_quiet(command: str, log: Path) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    found = subprocess.run([*SEGLOG, command, str(log)], stdout=writing, stderr=subprocess.PIPE, check=False)
-    os.close(writing)
-    assert (found.returncode, found.stderr) == (141, b"")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_full_disk_is_told_once(log: Path) -> None:
-    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
-        found = subprocess.run([*SEGLOG, "dump", str(log)], stdout=full, stderr=subprocess.PIPE, check=False)
-    assert (found.returncode, found.stderr.count(b"\n")) == (NOT_WRITTEN, 1)
-
-
 def test_output_that_cannot_show_a_character_escapes_it(tmp_path: Path) -> None:
     (tmp_path / "leader-epoch-checkpoint").write_text("über", encoding="utf-8")
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}

@@ -25,7 +25,7 @@ from helpers.support import FIXTURES, bundled
 from helpers.walking import each_of
 
 from seglog_format.cli import output
-from seglog_format.cli.main import EXTRAS, FINDINGS, NOT_WRITTEN, USAGE, run, seglog
+from seglog_format.cli.main import COMMANDS, EXTRAS, FINDINGS, NOT_WRITTEN, PIPE_CLOSED, USAGE, run, seglog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -369,11 +369,23 @@ def test_ctrl_c_says_how_far_the_work_was(monkeypatch: pytest.MonkeyPatch, capsy
     assert capsys.readouterr().err.lstrip() == "seglog: interrupted; verifying was 0% done after 0 s\n"
 
 
-def test_progress_is_drawn_on_a_terminal_that_shows_the_output(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "label", "last"),
+    [
+        (["verify", "LOG"], "Verifying [", "no problems found ("),
+        (["diff", "LOG", "LOG"], "Comparing [", "one-0: "),
+        (["anonymise", "LOG", "-o", "made"], "Copying [", "6 files in 1 partition"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_progress_is_drawn_on_a_terminal_that_shows_the_output(
+    arguments: list[str], label: str, last: str, tmp_path: Path
+) -> None:
     (partition,) = (path.parent for path in bundled("4.3.0/one").rglob("00000000000000000000.log"))
+    words = [str(partition) if word == "LOG" else word for word in arguments]
     script = (
         "import sys; from seglog_format.cli import output; output.FIRST_SECONDS = output.REDRAW_SECONDS = 0.0\n"
-        f"from seglog_format.cli.main import run; sys.exit(run(['verify', {str(partition)!r}]))"
+        f"from seglog_format.cli.main import run; sys.exit(run({words!r}))"
     )
     ours, theirs = pty.openpty()
     with subprocess.Popen([sys.executable, "-c", script], stdout=theirs, stderr=theirs, cwd=tmp_path) as process:
@@ -381,8 +393,8 @@ def test_progress_is_drawn_on_a_terminal_that_shows_the_output(tmp_path: Path) -
     os.close(theirs)
     shown = os.read(ours, 1 << 16).decode()
     os.close(ours)
-    assert "Verifying [" in shown
-    assert shown.rpartition(output.ERASE)[2].strip().startswith("no problems found (")
+    assert label in shown
+    assert shown.rpartition(output.ERASE)[2].strip().startswith(last)
 
 
 # Colours, and what else commands take
@@ -422,13 +434,57 @@ def test_colour_in_a_pipe_if_the_environment_wants_it(
     assert (code in found.stdout) == is_coloured
 
 
-@pytest.mark.parametrize(("closed", "message"), [(">&-", b"seglog: Bad file descriptor\n"), (">&- 2>&-", b"")])
-@pytest.mark.parametrize("name", ["dump", "ls", "inspect", "--version"])
-def test_a_closed_standard_output_is_an_error(name: str, closed: str, message: bytes) -> None:
-    (log,) = bundled("4.3.0/one").rglob("00000000000000000000.log")
-    shell = f"{sys.executable} -m seglog_format.cli {name} {log} {closed}"
-    found = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False)
-    assert (found.returncode, found.stderr) == (NOT_WRITTEN, message)
+PRINTING = {
+    "anonymise": "DIRECTORY -o NEW",
+    "cluster": "ROOT",
+    "completion": "bash",
+    "diff": "DIRECTORY DIRECTORY",
+    "doctor": "ROOT",
+    "dump": "DIRECTORY",
+    "explain": "SEG-IDX-004",
+    "export": "DIRECTORY --to NEW --format jsonl",
+    "find": "key DIRECTORY",
+    "fixtures": "list --family 26",
+    "conform": "list --family 26",
+    "generate": "--list",
+    "index": "DIRECTORY",
+    "inspect": "LOG",
+    "lookup": "DIRECTORY 0",
+    "ls": "DIRECTORY",
+    "recover": "DIRECTORY",
+    "retain": "DIRECTORY",
+    "salvage": "DIRECTORY -o NEW",
+    "schema": "",
+    "transactions": "ROOT",
+    "verify": "DIRECTORY",
+}
+"""Arguments with which a command prints something. Those that are not here print their help page."""
+CLOSED = {
+    ">&-": (NOT_WRITTEN, "Bad file descriptor"),
+    ">&- 2>&-": (NOT_WRITTEN, ""),
+    ">/dev/full": (NOT_WRITTEN, "No space left on device"),
+    "# a pipe": (PIPE_CLOSED, ""),
+}
+"""Status and message for each standard output that takes nothing. Of a pipe without a reader the status alone tells."""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("closed", CLOSED)
+@each_of("name", ["--version", "--help", *COMMANDS], share=4)
+def test_every_command_says_that_its_output_is_closed(name: str, closed: str, tmp_path: Path) -> None:
+    log = next(bundled("4.3.0/txn-open").rglob("00000000000000000000.log"))
+    places = {"LOG": log, "DIRECTORY": log.parent, "ROOT": log.parent.parent, "NEW": tmp_path / f"{name}{len(closed)}"}
+    given = PRINTING.get(name, "--help" if name in COMMANDS else "").split()
+    words = [sys.executable, "-m", "seglog_format.cli", name, *(str(places.get(word, word)) for word in given)]
+    reading, writing = os.pipe()
+    os.close(reading)
+    call = ["/bin/sh", "-c", f"{shlex.join(words)} {closed}"]
+    found = subprocess.run(call, stdout=writing, stderr=subprocess.PIPE, check=False, cwd=tmp_path, text=True)
+    os.close(writing)
+    status, message = CLOSED[closed]
+    *before, last = found.stderr.splitlines() or [""]
+    assert (found.returncode, last) == (status, message and f"seglog: {message}")
+    assert all(line.startswith("seglog: ") for line in before)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH, json_option, path_argument
-from seglog_format.cli.output import write_line
+from seglog_format.cli.output import count_text, progress, write_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,28 +32,20 @@ def command(path: Path, *, output: Path, as_json: bool) -> int:
     replaced; equal ones stay equal. Times move by one difference. Compressed batches get other sizes. Bytes that
     cannot be read are replaced by random ones and listed; the exit status is then 1.
     """
-    from seglog_format.cli.output import count_text
     from seglog_format.generation.anonymise import anonymise
+    from seglog_format.lines import sources_of
 
-    made = anonymise(path, output)
+    with progress("Copying", sum(source.size for source in sources_of(path))) as report:
+        made = anonymise(path, output, report=report)
     for one in made.not_understood:
-        write_line({"type": "notUnderstood", **_fields(one)} if as_json else _text(one))
+        fields = {"file": one.path, "position": one.position, "bytes": one.size, "problem": one.problem}
+        write_line({"type": "notUnderstood", **fields, "isMissing": one.is_missing} if as_json else _text(one))
     write_line(
         {"type": "anonymised", "partitions": made.partitions, "files": made.files}
         if as_json
         else f"{count_text(made.files, 'file')} in {count_text(made.partitions, 'partition')}"
     )
     return FINDINGS if made.not_understood else 0
-
-
-def _fields(one: NotUnderstood) -> dict[str, Any]:
-    return {
-        "file": one.path,
-        "position": one.position,
-        "bytes": one.size,
-        "problem": one.problem,
-        "isMissing": one.is_missing,
-    }
 
 
 def _text(one: NotUnderstood) -> str:

@@ -12,18 +12,18 @@ from seglog_format.cli.dump import value_text
 from seglog_format.cli.lookup import opened
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import PATH_OR_INPUT, json_option, limit_option, range_option
-from seglog_format.cli.output import count_text, gaps_of, printable, styled, time_text, write_line
+from seglog_format.cli.output import count_text, gaps_of, printable, progress, styled, summing, time_text, write_line
 from seglog_format.cli.paths import log_directory_at
 from seglog_format.cluster.merged_replicas import united
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.lines import LineOptions, source_of
+from seglog_format.lines import LineOptions, source_of, sources_of
 from seglog_format.lines.logs import RecordLines
 from seglog_format.log.gaps import watch_over
 from seglog_format.model import GREATEST_OFFSET, NO_PARTITION_LEADER_EPOCH, Frame, MissingOffsets
 from seglog_format.recovery.salvage_placement import placed_by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from seglog_format.log.directory import LogDirectory, TopicPartition
@@ -95,6 +95,7 @@ class Comparison:
         name: of the partition.
         first, second: paths of the logs; None if there is none.
         options: the wanted offsets, and the limit of decompression.
+        advance: called with the size of each entry that was read.
         equal: records that both have.
         different: number of offsets that differ.
         problems: why nothing could be compared, or a log could not be read to its end.
@@ -107,6 +108,7 @@ class Comparison:
     first: Path | None
     second: Path | None
     options: LineOptions
+    advance: Callable[[int], None]
     equal: int = 0
     different: int = 0
     problems: list[str] = field(default_factory=list)
@@ -114,11 +116,6 @@ class Comparison:
     unread: tuple[list[MissingOffsets], list[MissingOffsets]] = field(default_factory=lambda: ([], []))
     is_damaged: bool = False
     _is_run: bool = False
-
-    @property
-    def is_different(self) -> bool:
-        """Return whether anything differs, as far as both could be read."""
-        return bool(self.different or self.problems)
 
     @property
     def not_compared(self) -> list[MissingOffsets]:
@@ -223,6 +220,7 @@ class Comparison:
                 yield batch
                 if (hidden := segment.hidden_data(frame, batch)) is not None:
                     self.problems.append(str(hidden))
+                self.advance(frame.end - position)
                 reached[base], position = batch.header.next_offset, frame.end
             segment.refuse_hidden_entries(position)
         except FormatError as problem:
@@ -254,7 +252,7 @@ class Comparison:
                 insort(unread, MissingOffsets(first, frame.header.next_offset))
 
 
-def compared(first: Path, second: Path, options: LineOptions) -> Iterator[Comparison]:
+def compared(first: Path, second: Path, options: LineOptions, advance: Callable[[int], None]) -> Iterator[Comparison]:
     """Yield the comparisons of two paths: one, or one for each partition of two log directories.
 
     Raises:
@@ -262,14 +260,14 @@ def compared(first: Path, second: Path, options: LineOptions) -> Iterator[Compar
     """
     directories = log_directory_at(first), log_directory_at(second)
     if directories == (None, None):
-        yield Comparison(first.absolute().name, first, second, options)
+        yield Comparison(first.absolute().name, first, second, options, advance)
         return
     one, other = directories
     if one is None or other is None:
         msg = "compare a log directory with a log directory"
         raise UsageError(msg)
     for key in sorted({*one.partitions, *other.partitions}):
-        yield Comparison(f"{key[0]}-{key[1]}", _path_of(one, key), _path_of(other, key), options)
+        yield Comparison(f"{key[0]}-{key[1]}", _path_of(one, key), _path_of(other, key), options, advance)
 
 
 def _path_of(directory: LogDirectory, key: TopicPartition) -> Path | None:
@@ -298,11 +296,8 @@ def _what(difference: Difference) -> str:
 
 def _epochs(first: int | None, second: int | None) -> str:
     """Return the leader epochs, if they differ: then two leaders gave the same offset."""
-    return "" if first == second else f" (leader epoch {_or_none(first)} against {_or_none(second)})"
-
-
-def _or_none(epoch: int | None) -> str:
-    return "none" if epoch is None else str(epoch)
+    texts = ("none" if epoch is None else str(epoch) for epoch in (first, second))
+    return "" if first == second else f" (leader epoch {' against '.join(texts)})"
 
 
 def _record_text(record: dict[str, Any], fields: Iterable[str]) -> str:
@@ -366,26 +361,24 @@ def command(first: Path, second: Path, *, count: int, as_json: bool, **choices: 
     comparison goes on after them. With --since or --until, only records of these times are compared. The exit status is
     1 when anything differs, and 3 when damage kept records from it.
     """
-    from seglog_format.lines import LineOptions
-
-    status = DONE
-    for comparison in compared(first, second, LineOptions(**choices)):
-        _write(comparison, count, as_json=as_json)
-        status = max(status, _status(comparison))
+    status, options = DONE, LineOptions(**choices)
+    sources = (source for path in (first, second) for source in sources_of(path))
+    with progress("Comparing", sum(source.size for source in sources if options.wants(source))) as advance:
+        for comparison in compared(first, second, options, summing(advance)):
+            _write(comparison, count, as_json=as_json)
+            status = max(status, _status(comparison))
     return status
 
 
 def _status(comparison: Comparison) -> int:
-    if comparison.is_damaged:
-        return UNREADABLE
-    return FINDINGS if comparison.is_different else DONE
+    is_different = bool(comparison.different or comparison.problems)
+    return UNREADABLE if comparison.is_damaged else FINDINGS if is_different else DONE
 
 
 def _write(comparison: Comparison, count: int, *, as_json: bool) -> None:
     for number, difference in enumerate(comparison, 1):
-        if count and number > count:
-            continue
-        write_line(difference.as_object() if as_json else difference_text(difference))
+        if not count or number <= count:
+            write_line(difference.as_object() if as_json else difference_text(difference))
     write_line(summary_object(comparison) if as_json else summary_text(comparison))
 
 

@@ -74,7 +74,7 @@ COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "bright_red", "b
 FAILED: Final = "bold white on red"
 WIDE: Final = 100
 """Width of a terminal from which on eight bytes of a field are shown, and its rule; below it, four bytes."""
-NARROW: Final = f"left out below {WIDE} columns: rules, and bytes after a field's third (see --json)"
+NARROW: Final = f"left out below {WIDE} columns: rules, and what … stands for (see --json)"
 WIDTH_OF_FILES: Final = 160
 """Columns if the output is no terminal."""
 MAX_NAME_WIDTH: Final = 36

@@ -224,8 +224,11 @@ class LazyGroup(click.Group):
         return max(status if isinstance(status, int) else 0, UNREADABLE)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take ``help COMMAND`` as ``COMMAND --help``."""
-        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+        """Take ``help COMMAND`` as ``COMMAND --help``; leave a closed pipe to `main`, as `invoke` does."""
+        try:
+            return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+        except BrokenPipeError as error:  # of the group's own help page or version
+            raise PipeClosedError from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return all names, in the order of the table."""

@@ -121,7 +121,7 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
     _running.clear()
 
 
-def running_sum(advance: Callable[[int], None]) -> Callable[[int], None]:
+def summing(advance: Callable[[int], None]) -> Callable[[int], None]:
     """Return a callback for sizes that passes on their running sum."""
     done = 0
 

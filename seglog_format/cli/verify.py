@@ -25,8 +25,8 @@ from seglog_format.cli.output import (
     diagnose,
     printable,
     progress,
-    running_sum,
     styled,
+    summing,
     write_line,
     write_text,
 )
@@ -127,7 +127,7 @@ def command(  # noqa: PLR0913 - an option each
     is_range = any(each is not None for each in wanted.values())
     wanted |= {"limit": limit, "engine": chosen, "compacted": compacted, "remote": known, "base_offset": base_offset}
     with progress("Verifying", size) as advance:
-        add = running_sum(advance)
+        add = summing(advance)
         each = (verify(path, advance=add, extent=extent, **wanted) for path in paths)
         for finding in chain(chain.from_iterable(each), _across(paths)):
             counts[finding.severity.value] += 1

@@ -252,7 +252,9 @@ class Anonymised:
     not_understood: tuple[NotUnderstood, ...]
 
 
-def anonymise(directory: str | PathLike[str], new: str | PathLike[str]) -> Anonymised:
+def anonymise(
+    directory: str | PathLike[str], new: str | PathLike[str], *, report: Callable[[int], None] | None = None
+) -> Anonymised:
     """Copy a log directory or a partition directory, and replace what it says about its owner.
 
     These stay: the structure, sizes, codecs, offsets, sequences, attributes, producer ids, transactions, and damage.
@@ -263,6 +265,7 @@ def anonymise(directory: str | PathLike[str], new: str | PathLike[str]) -> Anony
     Args:
         directory: a log directory or partition directory; nothing in it is changed.
         new: path of the copy; it must not exist, or must be empty.
+        report: called with the number of bytes of logs read so far.
 
     Returns:
         The number of files, and the parts that could not be read.
@@ -286,7 +289,7 @@ def anonymise(directory: str | PathLike[str], new: str | PathLike[str]) -> Anony
         raise UsageError(msg)
     kind = directory_kind(source)
     with all_or_nothing(target) as staging:
-        copy = _Copy(source, staging)
+        copy = _Copy(source, staging, report)
         if kind is PathKind.LOG_DIRECTORY:
             copy.log_directory()
         else:
@@ -298,8 +301,9 @@ def anonymise(directory: str | PathLike[str], new: str | PathLike[str]) -> Anony
 class _Copy:
     """The copy of one directory, while it is made."""
 
-    def __init__(self, source: Path, target: Path) -> None:
-        self.partitions = self.files = 0
+    def __init__(self, source: Path, target: Path, report: Callable[[int], None] | None) -> None:
+        self.partitions = self.files = self._read = 0
+        self._report = report or (lambda _read: None)
         self.not_understood: list[NotUnderstood] = []
         self._source = source
         self._target = target
@@ -418,9 +422,11 @@ class _Copy:
                     self.not_understood.append(NotUnderstood(path, position, frame.end - position, new.problem))
                 yield new.data
                 moved.add(position, len(new.data))
+                self._report(self._read + frame.end)
                 position = frame.end
             yield from self._rest(file, position, path, replacer)
         moved.end(position, file.size)
+        self._read += file.size
 
     def _rest(self, file: ByteSource, position: int, path: str, replacer: EntryReplacer) -> Iterator[bytes]:
         """Yield what replaces the bytes after the last whole entry."""

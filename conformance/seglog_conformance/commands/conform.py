@@ -28,7 +28,7 @@ from seglog_conformance.commands.conform_options import (
 from seglog_format.cli.explain import normalized
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH, epilog_of
-from seglog_format.cli.output import diagnose, printable, progress, running_sum, write_json, write_lines, write_text
+from seglog_format.cli.output import diagnose, printable, progress, summing, write_json, write_lines, write_text
 from seglog_format.errors import UsageError, write_errors
 
 if TYPE_CHECKING:
@@ -342,7 +342,7 @@ def _printed(_outcome: Outcome, result: Result) -> None:
 
 def _counted(advance: Callable[[int], None]) -> Callable[[object, object], None]:
     """Return a callback for results that passes on their running count."""
-    add = running_sum(advance)
+    add = summing(advance)
     return lambda _outcome, _result: add(1)
 
 

@@ -1,6 +1,6 @@
 """Strategies of hypothesis: records, batches, segments, directories and damages, for tests of any reader or writer.
 
-hypothesis has to be installed: ``pip install seglog-format[conform]``. All values are valid unless they are damages,
+hypothesis has to be installed: ``pip install 'seglog-format[conform]'``. All values are valid unless they are damages,
 and shrink to simple ones.
 
 Examples:

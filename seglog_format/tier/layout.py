@@ -181,7 +181,7 @@ class KeyRing:
             from Crypto.Cipher import PKCS1_OAEP  # noqa: PLC0415 - only encrypted segments need it
             from Crypto.Hash import SHA3_512  # noqa: PLC0415 - as above
         except ImportError as error:
-            msg = "encrypted segments need the extra tier: pip install seglog-format[tier]"
+            msg = "encrypted segments need the extra tier: pip install 'seglog-format[tier]'"
             raise UsageError(msg) from error
         key = self._key(key_id)
         try:

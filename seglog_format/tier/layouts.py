@@ -213,7 +213,7 @@ class PieceCipher:
             from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - only encrypted segments need it
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - as above
         except ImportError as error:
-            msg = "encrypted segments need the extra tier: pip install seglog-format[tier]"
+            msg = "encrypted segments need the extra tier: pip install 'seglog-format[tier]'"
             raise UsageError(msg) from error
         self._cipher, self._wrong_tag, self._aad = AESGCM(data_key), InvalidTag, aad
 

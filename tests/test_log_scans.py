@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,8 +12,10 @@ from helpers.batches import batch, record
 
 from proofs.fuzz.random_damage import damaged
 from proofs.fuzz.random_logs import random_log
+from seglog_format import recover
 from seglog_format.columnar.index_log import ColumnarRecovery
 from seglog_format.engine import Engine
+from seglog_format.errors import UsageError
 from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions
 from seglog_format.names import FileKind, segment_file_name
@@ -25,8 +29,6 @@ from seglog_format.recovery.segment_scan import scan_segment, side_files_of
 from seglog_format.storage.file_reader import FileReader
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from seglog_format.engine import RecoveryKernels
     from seglog_format.model import Frame, Tail
     from seglog_format.storage.byte_source import Readable
@@ -104,3 +106,77 @@ def test_compiled_code_reads_a_sound_segment_once(tmp_path: Path, monkeypatch: p
         read.clear()
         prepare_recovery(partition, options=RecoveryOptions(like_broker=like_broker, engine=Engine.COLUMNAR))
         assert len(data) <= sum(read) < 1.5 * len(data)
+
+
+# -- a plan remembers what it scanned, and a round scans only what the steps before it changed -------------------------
+
+
+BATCHES = [batch(record(value=bytes(9000)), base_offset=number) for number in range(200)]
+WHOLE, CUT = b"".join(BATCHES[:100]), b"".join(BATCHES[100:])[:-1]
+
+
+def crashed(directory: Path, *, age_s: int = 60) -> Path:
+    """Return a partition with a whole log and one that has to be cut, both written some time ago."""
+    partition = made(directory, {0: WHOLE, 100: CUT})
+    for path in partition.iterdir():
+        at = path.stat().st_mtime - age_s
+        os.utime(path, (at, at))
+    return partition
+
+
+def options_of(engine: Engine, *, like_broker: bool = False) -> RecoveryOptions:
+    return RecoveryOptions(is_full_scan=True, interval_bytes=300, engine=engine, like_broker=like_broker)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """Bytes that are read of each log, by base offset."""
+    found: Counter[int] = Counter()
+    plain_read = FileReader.read
+
+    def counted(reader: FileReader, start: int, end: int) -> bytes | memoryview:
+        if reader.path.endswith(".log"):
+            found[int(Path(reader.path).stem)] += end - start
+        return plain_read(reader, start, end)
+
+    monkeypatch.setattr(FileReader, "read", counted)
+    return found
+
+
+@pytest.mark.parametrize("like_broker", [False, True], ids=["by default", "like a broker"])
+@pytest.mark.parametrize("engine", [Engine.PLAIN, Engine.COLUMNAR])
+def test_a_recovery_reads_a_log_that_it_leaves_alone_once(
+    engine: Engine,
+    like_broker: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+    read: Counter[int],
+) -> None:
+    options = options_of(engine, like_broker=like_broker)
+    planned = recover(crashed(tmp_path / "topic-0"), options=options)
+    once = read.copy()
+    assert once[0] >= len(WHOLE)
+    done = planned.apply()
+    assert done.plan.cut is not None
+    assert len(done.phases) >= 1
+    assert read[0] - once[0] < len(WHOLE) / 2, "the start of the log tells the settings again"
+    assert read[100] - once[100] >= len(CUT) / 2, "the log that was cut is another"
+    again = recover(crashed(tmp_path / "young-0", age_s=0), options=options).apply()
+    assert read[0] > 2 * len(WHOLE), "a log that was written just now may have changed"
+    assert [step.text for step in again.steps] == [step.text for step in done.steps]
+    for path in (tmp_path / "topic-0").iterdir():
+        assert path.read_bytes() == (tmp_path / "young-0" / path.name).read_bytes(), path.name
+
+
+@pytest.mark.parametrize("engine", [Engine.PLAIN, Engine.COLUMNAR])
+@pytest.mark.parametrize("age_s", [0, 60])
+def test_a_log_that_changed_since_the_plan_is_scanned_again(engine: Engine, age_s: int, tmp_path: Path) -> None:
+    partition = crashed(tmp_path / "topic-0", age_s=age_s)
+    planned = recover(partition, options=options_of(engine))
+    log = partition / segment_file_name(0, FileKind.LOG)
+    before = log.stat()
+    with log.open("r+b") as file:
+        file.seek(len(WHOLE) // 2)
+        file.write(b"\xff" * 8)
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(UsageError, match="has changed since this was planned"):
+        planned.apply()

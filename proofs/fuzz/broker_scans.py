@@ -33,10 +33,8 @@ def broker_scan_by(
         transactions: open transactions at the start of the segment; they are updated.
     """
     source = walk(log).source
-    interval, is_first = settings.interval_bytes, settings.stores_first_offset
-    indexed = (
-        None if kernels is None else kernels.sound_index(source, base_offset, interval, stores_first_offset=is_first)
-    )
+    limits = {"stores_first_offset": settings.stores_first_offset, "is_sound": True}
+    indexed = None if kernels is None else kernels.indexed(source, base_offset, settings.interval_bytes, **limits)
     found = None if indexed is None else broker_scan_from(indexed, source.size, transactions)
     if indexed is None or found is None:
         return broker_scan(source, base_offset, "p", settings=settings, transactions=transactions)

@@ -306,8 +306,7 @@ class IndexedLog:
         """Return producer id, kind (0 ABORT, 1 COMMIT, 3 data), base and last offset of each transactional batch."""
         kinds = self.events[:, EVENT["kind"]]
         wanted = self.events[(kinds != DATA) & (kinds != EMPTY)]
-        columns = (EVENT[name] for name in ("producer_id", "kind", "base_offset", "last_offset"))
-        return list(zip(*(wanted[:, column].tolist() for column in columns), strict=True))
+        return [(producer_id, kind, base, last) for producer_id, kind, base, last in wanted.tolist()]
 
 
 class Indexing:
@@ -374,55 +373,6 @@ class Indexing:
         )
 
 
-def index_log(log: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool) -> IndexedLog | None:
-    """Index a log as recovery does; return None if an entry before its end is not covered.
-
-    The caller has to check that the bytes after the end are not an entry.
-
-    Args:
-        log: bytes of the log, up to the end of the part to index.
-        base_offset: of the segment.
-        interval_bytes: `index.interval.bytes`.
-        stores_first_offset: the offset index names the first offset of an entry, not the last.
-    """
-    source = source_of(log)
-    if source.size > LARGEST_SIZE:
-        return None
-    indexing = Indexing(base_offset, interval_bytes, stores_first_offset=stores_first_offset)
-    windows = Windows(source)
-    is_covered = indexing.add(windows)
-    while is_covered and windows.has_more(indexing.state):
-        is_covered = indexing.add(windows)
-    return indexing.result(windows.origin + int(indexing.state[POSITION])) if is_covered else None
-
-
-def index_sound_log(
-    log: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
-) -> IndexedLog | None:
-    """Index a log whose entries are all kept by recovery, reading it once; return None if an entry is not covered.
-
-    Args:
-        log: bytes of the log.
-        base_offset: of the segment.
-        interval_bytes: `index.interval.bytes`.
-        stores_first_offset: the offset index names the first offset of an entry, not the last.
-    """
-    source = source_of(log)
-    if not 0 < source.size <= LARGEST_SIZE:
-        return None
-    indexing = Indexing(base_offset, interval_bytes, stores_first_offset=stores_first_offset)
-    sound, windows = sound_state(base_offset), Windows(source)
-    has_more = True
-    while has_more:
-        pass_sound(windows.data, sound)
-        indexing.state[POSITION] = 0
-        if not indexing.add(windows, int(sound[POSITION])):
-            return None
-        end = windows.origin + int(sound[POSITION])
-        has_more = windows.has_more(sound)
-    return indexing.result(end) if end == source.size else None
-
-
 def _packed(table: Table, slot: np.dtype[np.void]) -> bytes:
     """Return the slots of an index file."""
     slots = np.empty(len(table), slot)
@@ -437,28 +387,37 @@ def _packed(table: Table, slot: np.dtype[np.void]) -> bytes:
 class ColumnarRecovery:
     """Recovery and indexing by compiled code."""
 
-    def sound_entries(self, source: Readable, base_offset: int) -> SoundEntries:
-        """Prepare to skip the entries of a log that recovery keeps unconditionally."""
-        return SoundEntries(source, base_offset)
+    sound_entries = SoundEntries
 
     def indexed(
-        self, source: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
+        self, log: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool, is_sound: bool = False
     ) -> IndexedLog | None:
-        """Return the indexes of a log; None if the fallback decoder has to compute them.
+        """Index a log as recovery does, reading it once; return None if an entry before its end is not covered.
+
+        The caller has to check that the bytes after the end are not an entry.
 
         Args:
-            source: bytes of the log, up to where it is to be indexed.
+            log: bytes of the log, up to the end of the part to index.
             base_offset: of the segment.
             interval_bytes: `index.interval.bytes`.
             stores_first_offset: the offset index names the first offset of an entry, not the last.
+            is_sound: return None, too, if recovery would not keep the whole log.
         """
-        return index_log(source, base_offset, interval_bytes, stores_first_offset=stores_first_offset)
-
-    def sound_index(
-        self, source: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
-    ) -> IndexedLog | None:
-        """Return the indexes of a log that recovery keeps whole; None if the fallback decoder has to read an entry."""
-        return index_sound_log(source, base_offset, interval_bytes, stores_first_offset=stores_first_offset)
+        source, end, has_more = source_of(log), None, True
+        if source.size > LARGEST_SIZE or (is_sound and not source.size):
+            return None
+        indexing = Indexing(base_offset, interval_bytes, stores_first_offset=stores_first_offset)
+        sound, windows = sound_state(base_offset), Windows(source)
+        state = sound if is_sound else indexing.state
+        while has_more:
+            if is_sound:
+                pass_sound(windows.data, sound)
+                indexing.state[POSITION], end = 0, int(sound[POSITION])
+            if not indexing.add(windows, end):
+                return None
+            last = windows.origin + int(state[POSITION])
+            has_more = windows.has_more(state)
+        return indexing.result(last) if not is_sound or last == source.size else None
 
     def ordered_end(self, source: Readable, first_offset: int, last_offset: int) -> tuple[int, int]:
         """Return the position after the covered entries with offsets in order, and their last offset."""

@@ -2,7 +2,7 @@
 
 The plan of a broker since 2.0 includes its faults. Recovery works in rounds until no file change is left: it first
 finishes interrupted replacements, then carries out the plan, then splits segments. Each round plans again from the
-files on disk, as after a crash.
+files on disk, as after a crash; a log that is still the same is not read again.
 """
 
 from __future__ import annotations
@@ -421,6 +421,7 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
             segment.
         differences: where the plan differs from what a broker does.
         is_like_broker: whether a broker is imitated.
+        scans: of the logs, which `apply` does not repeat for a log that is still the same.
     """
 
     path: Path
@@ -432,6 +433,7 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
     failure: Remark | None = None
     differences: tuple[Remark, ...] = field(default=())
     is_like_broker: bool = False
+    scans: LogScans | None = field(default=None, compare=False, repr=False)
 
     @property
     def steps(self) -> tuple[FileStep, ...]:
@@ -494,6 +496,7 @@ def _prepare(
     *,
     settings: IndexSettings | None = None,
     keeps_epochs: bool = False,
+    earlier: LogScans | None = None,
 ) -> PreparedRecovery:
     """Plan one round of a recovery.
 
@@ -504,6 +507,7 @@ def _prepare(
         settings: of the indexes, from an earlier round, in which the plan was already compared with a broker's; None in
             the first round.
         keeps_epochs: leave the leader epochs unchanged: a broker writes them in its one recovery, and not again.
+        earlier: the scans of the plan before.
 
     Raises:
         UnreadableError: the disk refuses a file of the partition, or a range of one that the plan depends on: nothing
@@ -520,18 +524,13 @@ def _prepare(
     storage = storage_for(choice.engine)
     with raised_refusals(), opened_segments(listing, broker=broker, storage=storage) as segments:
         settings = settings or _settings(segments, options)
-        start = circumstances.log_start_offset
-        transactions = BrokerTransactions(segments, listing.snapshots, start) if broker else None
+        start, snapshots = circumstances.log_start_offset, listing.snapshots
+        known = BrokerTransactions(segments, snapshots, start) if broker else None
         scans = LogScans(
-            segments,
-            listing.snapshots,
-            settings,
-            kernels_of(choice),
-            imitated=transactions,
-            is_compared=is_compared,
+            segments, snapshots, settings, kernels_of(choice), imitated=known, is_compared=is_compared, earlier=earlier
         )
         if broker is not None:
-            broker_plan = plan_like_broker(segments, circumstances, scans.broker_scan, transactions)
+            broker_plan = plan_like_broker(segments, circumstances, scans.broker_scan, known)
             work = RecoveryWork(
                 *(listing, segments, circumstances, broker_plan.plan, settings, scans),
                 like_broker=True,
@@ -540,7 +539,7 @@ def _prepare(
             found = _like_broker(work, broker_plan, broker)
         else:
             plan = plan_by_default(segments, circumstances, scans.scan, is_full_scan=options.is_full_scan)
-            plan, stop = cut_at_stops(segments, plan, BrokerTransactions(segments, listing.snapshots, start))
+            plan, stop = cut_at_stops(segments, plan, BrokerTransactions(segments, snapshots, start))
             different: tuple[Remark, ...] = ()
             if is_compared:
                 unreadable = unreadable_epochs(listing.path) or stop
@@ -551,7 +550,7 @@ def _prepare(
             if is_compared and broker_plan.failure is None and broker_plan.split is None:
                 found = replace(found, plan=_as_reached(found.plan, broker_plan.plan))
     require_no_links(found.steps)
-    return found
+    return replace(found, scans=scans)
 
 
 def _as_reached(plan: RecoveryPlan, broker: RecoveryPlan) -> RecoveryPlan:
@@ -644,7 +643,7 @@ def recover_partition(
     require_partition(path)
     directory = directory or log_directory_above(path)
     with nullcontext() if holds_lock else writing(directory):
-        first = prepared = _prepare(path, directory, options)
+        first = prepared = _prepare(path, directory, options, earlier=None if planned is None else planned.scans)
         require_unchanged(planned, first, path)
         done: list[tuple[FileStep, ...]] = []
         with (
@@ -657,8 +656,10 @@ def recover_partition(
                     raise WriteError(msg)
                 apply_steps(prepared.next_phase, files)
                 done.append(prepared.next_phase)
-                keeps_epochs = prepared.is_brokers_last_phase
-                prepared = _prepare(path, directory, options, settings=first.settings, keeps_epochs=keeps_epochs)
+                keeps = prepared.is_brokers_last_phase
+                prepared = _prepare(
+                    path, directory, options, settings=first.settings, keeps_epochs=keeps, earlier=prepared.scans
+                )
     return replace(first, phases=tuple(done), failure=first.failure or prepared.failure)
 
 

@@ -6,7 +6,10 @@ content of the side files. One walk computes those of them that will be needed.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.decoders import first_bytes
@@ -119,6 +122,36 @@ def open_in(snapshot: ProducerSnapshot) -> Transactions:
 
 MAX_REMEMBERED: Final = 64 * 2**20
 """Maximum bytes of cached side files, enough for about 12 GB of logs. Beyond it they are computed again."""
+SETTLED_NS: Final = 2 * 10**9
+"""Age of a log from which on every change gives it another time, on any file system."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found in a segment.
+
+    Attributes:
+        key: all that it depends on.
+        scan: which bytes stay.
+        broker_scans: by the number of bytes.
+        side_files: by the number of bytes.
+        after: the transactions that are open after the segment; None if they are not known.
+    """
+
+    key: tuple[object, ...]
+    scan: SegmentScan | None = None
+    broker_scans: dict[int, BrokerScan] = field(default_factory=dict)
+    side_files: dict[int, SegmentSideFiles] = field(default_factory=dict)
+    after: Transactions | None = None
+
+
+def _state_of(path: str) -> object:
+    """Return what changes with a log; of one that was written lately, whose changes may not show, a unique object."""
+    with suppress(OSError):
+        found = os.stat(path)  # noqa: PTH116 - a string
+        if time.time_ns() - found.st_mtime_ns > SETTLED_NS:
+            return path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return object()
 
 
 class _KeptEntries:
@@ -148,9 +181,15 @@ class LogScans:
         kernels: the fast path; results are the same without it.
         imitated: the transactions that a broker knows, to imitate it; then `broker_scan` may be called, `scan` may not.
         is_compared: whether both `scan` and `broker_scan` will be called.
+        earlier: of an earlier plan for the same directory and options: what it found in a log that is still the same is
+            not read again.
+
+    Attributes:
+        found: in each segment that was scanned, by base offset.
+        bytes_left: bytes of side files that may still be cached.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a scan depends on
         self,
         segments: Sequence[LogSegment],
         snapshots: Sequence[NamedFile],
@@ -159,26 +198,40 @@ class LogScans:
         *,
         imitated: BrokerTransactions | None = None,
         is_compared: bool = False,
+        earlier: LogScans | None = None,
     ) -> None:
         self._settings = settings
         self._kernels = kernels
         self._is_like_broker = imitated is not None
         self._is_compared = is_compared
         self._open_transactions = imitated or OpenTransactions(segments, snapshots)
-        self._scans: dict[int, SegmentScan] = {}
-        self._broker_scans: dict[tuple[int, int], BrokerScan] = {}
-        self._side_files: dict[tuple[int, int], SegmentSideFiles] = {}
-        self._bytes_left = MAX_REMEMBERED
+        self.found: dict[int, _Found] = {}
+        self._earlier = {} if earlier is None else earlier.found
+        self.bytes_left: int = MAX_REMEMBERED if earlier is None else earlier.bytes_left
+
+    def _of(self, segment: LogSegment) -> _Found:
+        """Return what is known of a segment."""
+        base_offset = segment.base_offset
+        if base_offset not in self.found:
+            before, known = self._open_transactions.at(base_offset), self._earlier.get(base_offset)
+            key = _state_of(segment.path), self._settings, before.open_offsets, before.end_offset
+            if known is None or known.key != key:
+                known = _Found(key)
+            elif known.after is not None:
+                self._open_transactions.carry_on(segment.allowed.last + 1, known.after)
+            self.found[base_offset] = known
+        return self.found[base_offset]
 
     def scan(self, segment: LogSegment) -> SegmentScan:
         """Return which bytes of a segment stay, as `scan_segment` does."""
-        base_offset = segment.base_offset
-        if base_offset not in self._scans:
+        known = self._of(segment)
+        if known.scan is None:
             if self._kernels is None:
                 self._walk(segment, segment.source.size, is_scanned=True, is_imitated=self._is_compared)
             else:
-                self._scans[base_offset] = self._scan_by_kernels(segment, self._kernels)
-        return self._scans[base_offset]
+                known.scan = self._scan_by_kernels(segment, self._kernels)
+        assert known.scan is not None
+        return known.scan
 
     def has_overflow(self, segment: LogSegment) -> bool:
         """Return whether an entry of a kept segment ends too far above its base offset (SEG-LOG-009)."""
@@ -186,28 +239,21 @@ class LogScans:
 
     def broker_scan(self, segment: LogSegment, size: int) -> BrokerScan:
         """Scan the first bytes of a segment as a broker does; the result is without index entries."""
-        key = segment.base_offset, size
-        if key not in self._broker_scans and not self._imitate_by_kernels(segment, size):
+        known = self._of(segment).broker_scans
+        if size not in known and not self._imitate_by_kernels(segment, size):
             self._walk(segment, size, is_scanned=False, is_imitated=True)
-        return self._broker_scans[key]
+        return known[size]
 
     def side_files(self, segment: LogSegment, end: int) -> SegmentSideFiles:
         """Return the side files for the first bytes of a segment, as `side_files_of` does."""
-        base_offset = segment.base_offset
-        known = self._side_files.pop((base_offset, end), None)
-        if known is not None:
-            return known
-        transactions = self._open_transactions.at(base_offset)
+        base, known = segment.base_offset, self._of(segment).side_files
+        if end in known:
+            return known[end]
+        after = self._open_transactions.at(base)
         found = side_files_of(
-            segment.source,
-            base_offset,
-            self._settings,
-            transactions=transactions,
-            end=end,
-            path=segment.path,
-            kernels=self._kernels,
+            segment.source, base, self._settings, transactions=after, end=end, path=segment.path, kernels=self._kernels
         )
-        self._open_transactions.carry_on(segment.allowed.last + 1, transactions)
+        self._remember_side_files(segment, end, found, after)
         return found
 
     def _walk(self, segment: LogSegment, size: int, *, is_scanned: bool, is_imitated: bool) -> None:
@@ -224,23 +270,23 @@ class LogScans:
         consumers += [_KeptEntries(leader, builder)] if leader in consumers else []
         walk_entries(source, path, consumers)
         if is_scanned:
-            self._scans[base_offset] = scanner.result()
+            self._of(segment).scan = scanner.result()
         if is_imitated:
             self._remember_broker(segment, size, broker.result())
         if leader in consumers:
-            self._remember_side_files((base_offset, leader.position), builder.result())
-            self._open_transactions.carry_on(segment.allowed.last + 1, transactions)
+            self._remember_side_files(segment, leader.position, builder.result(), transactions)
 
     def _remember_broker(self, segment: LogSegment, size: int, found: BrokerScan) -> None:
         """Cache a broker's scan without its index entries, which a plan does not need."""
-        lean = replace(found, offset_entries=(), time_entries=(), aborted=())
-        self._broker_scans[segment.base_offset, size] = lean
+        self._of(segment).broker_scans[size] = replace(found, offset_entries=(), time_entries=(), aborted=())
 
-    def _remember_side_files(self, key: tuple[int, int], found: SegmentSideFiles) -> None:
-        size = len(found.offset_index) + len(found.time_index) + len(found.transaction_index)
-        if size <= self._bytes_left:
-            self._side_files[key] = found
-            self._bytes_left -= size
+    def _remember_side_files(self, segment: LogSegment, end: int, found: SegmentSideFiles, after: Transactions) -> None:
+        """Cache side files, and carry on with the transactions that are open after them."""
+        known, size = self._of(segment), len(found.offset_index) + len(found.time_index) + len(found.transaction_index)
+        if size <= self.bytes_left:
+            known.side_files[end], known.after = found, after
+            self.bytes_left -= size
+        self._open_transactions.carry_on(segment.allowed.last + 1, after)
 
     def _scan_by_kernels(self, segment: LogSegment, kernels: RecoveryKernels) -> SegmentScan:
         """Scan a segment; if compiled code finds every entry sound, also cache its side files and broker's scan."""
@@ -255,7 +301,7 @@ class LogScans:
 
     def _imitate_by_kernels(self, segment: LogSegment, size: int) -> bool:
         """Imitate a broker's scan by compiled code, and cache the side files; return whether that was possible."""
-        if self._kernels is None or size < segment.source.size or segment.base_offset in self._scans:
+        if self._kernels is None or size < segment.source.size or self._of(segment).scan is not None:
             return False  # after a scan of the whole segment: that scan has already tried this
         indexed = self._sound_index(segment, self._kernels)
         if indexed is None or not self._imitate(segment, indexed):
@@ -265,7 +311,9 @@ class LogScans:
 
     def _sound_index(self, segment: LogSegment, kernels: RecoveryKernels) -> IndexedLog | None:
         interval, is_first = self._settings.interval_bytes, self._settings.stores_first_offset
-        return kernels.sound_index(segment.source, segment.base_offset, interval, stores_first_offset=is_first)
+        return kernels.indexed(
+            segment.source, segment.base_offset, interval, stores_first_offset=is_first, is_sound=True
+        )
 
     def _imitate(self, segment: LogSegment, indexed: IndexedLog) -> bool:
         """Cache a broker's scan of a sound segment; return whether the result of compiled code is enough for that."""
@@ -278,8 +326,7 @@ class LogScans:
     def _remember_indexed(self, segment: LogSegment, indexed: IndexedLog) -> None:
         """Cache the side files of a whole segment."""
         transactions = self._open_transactions.at(segment.base_offset)
-        self._remember_side_files((segment.base_offset, indexed.end), side_files_from(indexed, transactions))
-        self._open_transactions.carry_on(segment.allowed.last + 1, transactions)
+        self._remember_side_files(segment, indexed.end, side_files_from(indexed, transactions), transactions)
 
 
 # -- the transactions that a broker knows where it begins to scan a segment (chapter 71, "What brokers do") ------------

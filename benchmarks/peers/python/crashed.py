@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,14 +9,14 @@ from peers import MEMORY
 
 
 class Crashed:
-    """A copy of a log in memory, without any other file."""
+    """A link to a log, as Java's segment has it, in a directory in memory without any other file."""
 
     def __init__(self, path: Path) -> None:
         self._scratch = TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
         self.directory = Path(self._scratch.name) / path.parent.name
         self._log = self.directory / path.name
         self.forget()
-        shutil.copyfile(path, self._log)
+        self._log.symlink_to(path.resolve())
 
     def forget(self) -> None:
         """Remove all files but the log."""

@@ -290,7 +290,7 @@ def times_parts(_: Request, found: list[int]) -> Iterable[Part]:
 
 
 def crashed(request: Request) -> Crashed:
-    """Return the copy of the log that is recovered."""
+    """Return the partition that is recovered."""
     found: Crashed = kept(request, "crashed", lambda: Crashed(Path(request["path"])))
     return found
 

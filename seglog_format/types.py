@@ -41,17 +41,22 @@ if TYPE_CHECKING:
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import (
         AbortedTxn,
+        EpochStart,
         Frame,
+        Message,
+        MetaProperties,
         MissingOffsets,
         OffsetPosition,
+        Record,
+        RecordBatch,
         RecordBatchHeader,
+        RecordHeader,
         Tail,
         TailKind,
         TimestampOffset,
     )
     from seglog_format.names import FileKind, FileName, ObjectKind, PartitionDirectoryName
     from seglog_format.plans import PreparedIndexes, PreparedSalvage
-    from seglog_format.record_model import EpochStart, Message, MetaProperties, Record, RecordBatch, RecordHeader
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.index_rebuild import RebuiltIndex, RebuiltSegment
     from seglog_format.recovery.index_settings import IndexSettings
@@ -273,17 +278,22 @@ _LAZY: Final = LazyNames(
         "log.transactions": ("Transactions",),
         "model": (
             "AbortedTxn",
+            "EpochStart",
             "Frame",
+            "Message",
+            "MetaProperties",
             "MissingOffsets",
             "OffsetPosition",
+            "Record",
+            "RecordBatch",
             "RecordBatchHeader",
+            "RecordHeader",
             "Tail",
             "TailKind",
             "TimestampOffset",
         ),
         "names": ("FileKind", "FileName", "ObjectKind", "PartitionDirectoryName"),
         "plans": ("PreparedIndexes", "PreparedSalvage"),
-        "record_model": ("Message", "Record", "RecordBatch", "RecordHeader", "EpochStart", "MetaProperties"),
         "recovery.apply": ("PreparedRecovery",),
         "recovery.index_rebuild": ("RebuiltIndex", "RebuiltSegment"),
         "recovery.index_settings": ("IndexSettings",),

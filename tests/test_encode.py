@@ -21,13 +21,19 @@ from seglog_format.codec.framing import walk
 from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.engine import Engine
 from seglog_format.errors import FormatError, Location, UsageError
-from seglog_format.model import CompressionCodec, MessageHeader, RecordBatchHeader
-from seglog_format.record_model import ProducerStateEntry, Record, RecordHeader
+from seglog_format.model import (
+    CompressionCodec,
+    MessageHeader,
+    ProducerStateEntry,
+    Record,
+    RecordBatch,
+    RecordBatchHeader,
+    RecordHeader,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.record_model import RecordBatch
 
 PLAIN = ["V-06", "V-07", "V-08", *(f"V-{number}" for number in range(13, 25))]
 COMPRESSED = ["V-03", "V-04", "V-05", "V-09", "V-10", "V-11", "V-12"]

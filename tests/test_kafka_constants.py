@@ -28,7 +28,7 @@ from seglog_format.cleaning import compaction_pass, retention
 from seglog_format.cluster import cluster as kafka_numbers
 from seglog_format.cluster import image, metadata_log, new_image
 from seglog_format.cluster.image import RELEASES
-from seglog_format.codec import build, checkpoints, encode, framing, index_entries, side_files
+from seglog_format.codec import build, checkpoints, encode, framing, side_files
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import FormatError
 from seglog_format.log import index_file
@@ -89,7 +89,7 @@ CONSTANTS: Final[Mapping[str, object]] = {
     "OffsetIndex.ENTRY_SIZE": layouts.OFFSET_INDEX_ENTRY_LAYOUT.size,
     "TimeIndex.ENTRY_SIZE": layouts.TIME_INDEX_ENTRY_LAYOUT.size,
     "TransactionIndex.ABORTED_TXN_RECORD_SIZE": layouts.TRANSACTION_INDEX_ENTRY_LAYOUT.size,
-    "AbortedTxn.HIGHEST_SUPPORTED_VERSION": index_entries.TRANSACTION_INDEX_VERSION,
+    "AbortedTxn.HIGHEST_SUPPORTED_VERSION": side_files.TRANSACTION_INDEX_VERSION,
     "ProducerSnapshot.HIGHEST_SUPPORTED_VERSION": side_files.PRODUCER_SNAPSHOT_VERSION,
     "ProducerStateEntry.NUM_BATCHES_TO_RETAIN": producer_state.REMEMBERED_BATCHES,
     "OffsetCheckpointFile.CURRENT_VERSION": checkpoints.CHECKPOINT_VERSION,

@@ -15,8 +15,7 @@ from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.codec.side_files import decode_producer_snapshot, encode_producer_snapshot
 from seglog_format.errors import Location, SequenceError, UsageError
-from seglog_format.model import INT32_MAX, ControlRecordType, Frame, RecordBatchHeader
-from seglog_format.record_model import ProducerStateEntry
+from seglog_format.model import INT32_MAX, ControlRecordType, Frame, ProducerStateEntry, RecordBatchHeader
 from seglog_format.state.producer_state import Producer, ProducerBatch, ProducerStates, producer_from
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.writing.loaded_log import load_log

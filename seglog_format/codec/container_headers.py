@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from seglog_format.errors import CorruptRecordError
+from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.schema.fixed_fields import (
     GZIP_DEFLATE,
     GZIP_MAGIC,
@@ -24,8 +24,6 @@ from seglog_format.schema.fixed_fields import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from seglog_format.errors import Location
 
 
 class GzipTrailer(NamedTuple):

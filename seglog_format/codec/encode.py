@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
 from construct import ConstructError
 
-from seglog_format.arguments import require_instance, require_integer
 from seglog_format.codec.checksum import crc32, crc32c
-from seglog_format.codec.decoders import Encoders
+from seglog_format.codec.plain import Encoders
 from seglog_format.engine import Engine, encode_table
-from seglog_format.errors import UsageError
+from seglog_format.errors import UsageError, require_instance, require_integer
 from seglog_format.layouts import MESSAGE_V0_HEADER_LAYOUT, MESSAGE_V1_HEADER_LAYOUT, RECORD_BATCH_HEADER_LAYOUT
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
@@ -34,10 +33,12 @@ from seglog_format.model import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     CompressionCodec,
+    Message,
     MessageHeader,
+    Record,
+    RecordBatch,
     RecordBatchHeader,
 )
-from seglog_format.record_model import Message, Record, RecordBatch
 from seglog_format.schema.compression import Lz4FrameHeader, XerialHeader
 from seglog_format.schema.fields import unsigned_varint, zigzag
 from seglog_format.schema.fixed_fields import (

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from seglog_format.log.partition import Partition
-    from seglog_format.record_model import Message, Record, RecordBatch
+    from seglog_format.model import Message, Record, RecordBatch
 
 
 # -- options of the command line in place of values of a recipe --------------------------------------------------------

@@ -24,9 +24,10 @@ from seglog_format.model import (
     NO_TIMESTAMP,
     AbortedTxn,
     ControlRecordType,
+    EpochStart,
+    ProducerStateEntry,
     RecordBatchHeader,
 )
-from seglog_format.record_model import EpochStart, ProducerStateEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

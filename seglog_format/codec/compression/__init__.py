@@ -8,21 +8,16 @@ compressed bytes can decode to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from seglog_format.codec.compression.output import Output, inside
-from seglog_format.codec.decoders import plain_headers
+from seglog_format.codec.framing import plain_headers
 from seglog_format.errors import CorruptRecordError, Location, RefusedError
-from seglog_format.model import CompressionCodec
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT, CompressionCodec
 
 if TYPE_CHECKING:
     from seglog_format.codec.container_headers import ContainerHeaders
-    from seglog_format.model import Frame
     from seglog_format.storage.byte_source import Buffer
-
-
-DEFAULT_OUTPUT_LIMIT: Final = 256 * 2**20
-"""Default maximum of bytes that one batch or wrapper may decompress to."""
 
 
 def decompress(
@@ -132,15 +127,3 @@ def _decompress_into(
             return zstd.decompress(data, output, at, headers)
         case _:
             assert_never(codec)
-
-
-def refuse_large(frame: Frame, at: Location, limit: int) -> None:
-    """Refuse an entry that is too large to be loaded whole into memory.
-
-    Raises:
-        RefusedError: it is larger than both the limit and `DEFAULT_OUTPUT_LIMIT` (SEG-COD-016).
-    """
-    most, size = max(limit, DEFAULT_OUTPUT_LIMIT), frame.header.size_in_bytes
-    if size > most:
-        at = at.at("size", 8, 4)
-        raise RefusedError(at, "SEG-COD-016", expected=f"an entry of at most {most} bytes", found=size)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, PIECE_SIZE, inside
-from seglog_format.errors import CorruptRecordError
+from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.schema.fixed_fields import (
     GZIP_COMMENT,
     GZIP_EXTRA,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from seglog_format.codec.compression.output import Output
     from seglog_format.codec.container_headers import ContainerHeaders, GzipTrailer
-    from seglog_format.errors import Location
 
 FEED_SIZE: Final = 2**16
 """Compressed bytes passed to the library at a time: it copies the bytes that it does not consume."""

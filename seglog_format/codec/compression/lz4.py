@@ -8,7 +8,7 @@ import lz4.block
 import xxhash
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, inside
-from seglog_format.errors import CorruptRecordError
+from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.schema.fixed_fields import (
     LZ4_BLOCK_CHECKSUM,
     LZ4_BLOCK_HEADER_SIZE,
@@ -22,7 +22,6 @@ from seglog_format.schema.fixed_fields import (
 if TYPE_CHECKING:
     from seglog_format.codec.compression.output import Output
     from seglog_format.codec.container_headers import ContainerHeaders, Lz4Header
-    from seglog_format.errors import Location
 
 CHECKSUM_SIZE: Final = 4
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import cramjam
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, inside
-from seglog_format.errors import CorruptRecordError
+from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.schema.fixed_fields import XERIAL_BLOCK_SIZE, XERIAL_HEADER_SIZE
 
 if TYPE_CHECKING:
     from seglog_format.codec.compression.output import Output
     from seglog_format.codec.container_headers import ContainerHeaders
-    from seglog_format.errors import Location
 
 MAX_RATIO: Final = 22
 """Upper bound for the ratio of decompressed to compressed bytes in a block: three bytes encode at most 64."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, PIECE_SIZE, inside
-from seglog_format.errors import CorruptRecordError
+from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.schema.fixed_fields import (
     ZSTD_BLOCK_HEADER_SIZE,
     ZSTD_CHECKSUM,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from seglog_format.codec.compression.output import Output
     from seglog_format.codec.container_headers import ContainerHeaders, ZstdHeader
-    from seglog_format.errors import Location
     from seglog_format.storage.byte_source import Buffer
 
 CHECKSUM_SIZE: Final = 4

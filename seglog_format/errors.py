@@ -66,29 +66,19 @@ class AppendError(UsageError):
 
     Attributes:
         requirement: id of the requirement that they break.
+        is_duplicate: the producer has appended these sequences already, in a batch that is not remembered any more
+            (SEG-APP-007).
     """
 
-    def __init__(self, text: str, requirement: str) -> None:
+    def __init__(self, text: str, requirement: str, *, is_duplicate: bool = False) -> None:
         super().__init__(text, requirement)
         self.requirement = requirement
+        self.is_duplicate = is_duplicate
 
     def __str__(self) -> str:
         """Return what is wrong, and the requirement."""
-        text, requirement, *_ = self.args
+        text, requirement = self.args
         return f"{text} ({requirement})"
-
-
-class SequenceError(AppendError):
-    """The sequence of a batch does not follow that of the producer's latest batch (SEG-APP-007).
-
-    Attributes:
-        is_duplicate: the producer has appended these sequences already, in a batch that is not remembered any more.
-    """
-
-    def __init__(self, text: str, requirement: str, is_duplicate: bool) -> None:  # noqa: FBT001 - as it is pickled
-        super().__init__(text, requirement)
-        self.args = (text, requirement, is_duplicate)
-        self.is_duplicate = is_duplicate
 
 
 class FormatError(SeglogError):
@@ -189,13 +179,6 @@ class MissingOffsetsWarning(UserWarning):
     """Offsets are missing from a log that is being read; reading continues after them.
 
     Pass ``on_gap`` to get a callback instead.
-    """
-
-
-class GuessedSegmentsWarning(UserWarning):
-    """No records say which remote segments of a partition are valid, so the objects in the store decide.
-
-    A broker's records in `__remote_log_metadata` say which. Without them, an abandoned segment counts as valid.
     """
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from seglog_format.codec import reference
 from seglog_format.codec.build import build_batch
-from seglog_format.codec.compression import decompress
+from seglog_format.codec.compression import compress, decompress
 from seglog_format.codec.decode import decode_batch, decode_frame
-from seglog_format.codec.encode import compress, encode_batch, encode_message, encode_record, encode_record_batch
+from seglog_format.codec.encode import encode_batch, encode_message, encode_record, encode_record_batch
 from seglog_format.codec.framing import walk
 from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.engine import Engine

@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 from proofs.fuzz.random_logs import random_log
 from seglog_format import rebuild_indexes, recover, verify
 from seglog_format.cli.ls import segment_summary
-from seglog_format.codec.compression import decompress, trailing_size
+from seglog_format.codec.compression import compress, decompress, trailing_size
 from seglog_format.codec.container_headers import PLAIN
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import KEPT_RECORDS, decode_batch
-from seglog_format.codec.encode import compress
 from seglog_format.codec.reference import CONTAINERS, CONTROLS, declared
 from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.engine import Engine

@@ -80,7 +80,6 @@ from seglog_format.schema.fixed_fields import (
     TIME_INDEX_ENTRY,
     TRANSACTION_INDEX_ENTRY,
     XERIAL_MAGIC,
-    ZSTD_BLOCK_HEADER_SIZE,
 )
 from seglog_format.schema.message_set import MESSAGES, MessageV0, MessageV0Header, MessageV1Header
 from seglog_format.schema.offset_index import OffsetIndexEntry
@@ -239,9 +238,9 @@ def zstd_header(data: memoryview, at: Location) -> ZstdHeader:
     return ZstdHeader(found.descriptor, found.window, found.dictionary_id, found.content_size, found.size_in_bytes)
 
 
-def zstd_block(data: memoryview) -> int:
-    """Return the fields of a zstd block header; bytes that are missing at the end count as zeros."""
-    return int(ZstdBlockHeader.parse(bytes(data[:ZSTD_BLOCK_HEADER_SIZE]).ljust(ZSTD_BLOCK_HEADER_SIZE, b"\0")).fields)
+def zstd_block(data: bytes) -> int:
+    """Return the fields of a zstd block header."""
+    return int(ZstdBlockHeader.parse(data).fields)
 
 
 def zstd_skippable(data: memoryview, at: Location) -> int:

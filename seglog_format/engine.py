@@ -14,7 +14,7 @@ from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from seglog_format.errors import UsageError
+from seglog_format.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from seglog_format.columnar import prefilter as filtered
     from seglog_format.columnar.run import Run
     from seglog_format.columnar.schema import Layout
-    from seglog_format.errors import FormatError
-    from seglog_format.model import AbortedTxn
-    from seglog_format.record_model import Message, Record
+    from seglog_format.model import AbortedTxn, Message, Record
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.byte_source import Buffer, ByteSource
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from operator import index
+from reprlib import repr as short
+from typing import TYPE_CHECKING, SupportsIndex
 
 from seglog_format.field_names import kafka_name
 
@@ -64,29 +66,19 @@ class AppendError(UsageError):
 
     Attributes:
         requirement: id of the requirement that they break.
+        is_duplicate: the producer has appended these sequences already, in a batch that is not remembered any more
+            (SEG-APP-007).
     """
 
-    def __init__(self, text: str, requirement: str) -> None:
+    def __init__(self, text: str, requirement: str, *, is_duplicate: bool = False) -> None:
         super().__init__(text, requirement)
         self.requirement = requirement
+        self.is_duplicate = is_duplicate
 
     def __str__(self) -> str:
         """Return what is wrong, and the requirement."""
-        text, requirement, *_ = self.args
+        text, requirement = self.args
         return f"{text} ({requirement})"
-
-
-class SequenceError(AppendError):
-    """The sequence of a batch does not follow that of the producer's latest batch (SEG-APP-007).
-
-    Attributes:
-        is_duplicate: the producer has appended these sequences already, in a batch that is not remembered any more.
-    """
-
-    def __init__(self, text: str, requirement: str, is_duplicate: bool) -> None:  # noqa: FBT001 - as it is pickled
-        super().__init__(text, requirement)
-        self.args = (text, requirement, is_duplicate)
-        self.is_duplicate = is_duplicate
 
 
 class FormatError(SeglogError):
@@ -190,8 +182,66 @@ class MissingOffsetsWarning(UserWarning):
     """
 
 
-class GuessedSegmentsWarning(UserWarning):
-    """No records say which remote segments of a partition are valid, so the objects in the store decide.
+# -- checks of a caller's arguments: each error names the argument, and the expected and the found value ---------------
 
-    A broker's records in `__remote_log_metadata` say which. Without them, an abandoned segment counts as valid.
+
+def require_integer(name: str, value: object, *, bits: int = 64) -> None:
+    """Check that an argument is a signed integer of some number of bits, from any library; booleans are refused.
+
+    Raises:
+        UsageError: it is not.
     """
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise _wrong(name, f"an integer, found {_kind(value)}")
+    if not -(2 ** (bits - 1)) <= index(value) < 2 ** (bits - 1):
+        raise _wrong(name, f"an integer of {bits} bits, found {value}")
+
+
+def require_offset(name: str, value: object) -> None:
+    """Check that an argument is an integer of any size: the log decides which offsets exist.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, SupportsIndex)):
+        raise _wrong(name, f"an offset, found {_kind(value)}")
+
+
+def require_offsets(*, from_offset: object, to_offset: object) -> None:
+    """Check both ends of a range of offsets; None means the start or the end of the log.
+
+    Raises:
+        UsageError: one of them is neither an integer nor None.
+    """
+    if from_offset is not None:
+        require_offset("from_offset", from_offset)
+    if to_offset is not None:
+        require_offset("to_offset", to_offset)
+
+
+def require_bytes(name: str, value: object) -> None:
+    """Check that an argument is bytes, or None for null.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if value is not None and not isinstance(value, bytes | bytearray | memoryview):
+        raise _wrong(name, f"bytes or None, found {_kind(value)}")
+
+
+def require_instance(name: str, value: object, *kinds: type) -> None:
+    """Check that an argument is an instance of one of the given types.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if not isinstance(value, kinds):
+        raise _wrong(name, f"{' or '.join(kind.__name__ for kind in kinds)}, found {_kind(value)}")
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"{type(value).__name__} {short(value)}"
+
+
+def _wrong(name: str, text: str) -> UsageError:
+    return UsageError(f"{name}: expected {text}")

@@ -25,8 +25,7 @@ from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.encode import encode_batch
 from seglog_format.generation.generate import generate
-from seglog_format.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, CompressionCodec
-from seglog_format.record_model import RecordBatch
+from seglog_format.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, CompressionCodec, Record, RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from seglog_format.record_model import Record
 
 __all__ = ["Damage", "Segment", "batches", "damages", "directories", "records", "segments"]
 

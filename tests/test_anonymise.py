@@ -27,15 +27,13 @@ from seglog_format.generation.anonymous_entries import PUBLIC_NAMES, Pseudonyms
 from seglog_format.generation.generate import generate
 from seglog_format.generation.recipe_model import SeededRandom
 from seglog_format.log.partition import open_partition
-from seglog_format.model import CompressionCodec, RecordBatchHeader
+from seglog_format.model import CompressionCodec, Frame, RecordBatchHeader
 from seglog_format.names import parse_partition_directory
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from seglog_format.model import Frame
 
     Copies = Callable[[tuple[str, str]], tuple[Path, Path]]
 

@@ -33,9 +33,8 @@ from hypothesis import strategies as st
 from seglog_format import BrokerGeneration, Origin, walk
 from seglog_format.codec.decode import decode_batch
 from seglog_format.errors import AppendError, CorruptRecordError, UsageError
-from seglog_format.model import INT32_MAX, TimestampType
+from seglog_format.model import INT32_MAX, EpochStart, TimestampType
 from seglog_format.names import INDEX_KINDS
-from seglog_format.record_model import EpochStart
 from seglog_format.state.config import LogConfig
 from seglog_format.state.producer_state import LeaderEpochs
 from seglog_format.storage.files import LOCAL_FILES

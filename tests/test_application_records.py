@@ -19,7 +19,7 @@ from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
-from seglog_format.record_model import Record
+from seglog_format.model import Record
 from seglog_format.schema.coordinator_records import CODES, CONSUMER_OFFSETS_RECORDS, TRANSACTION_STATE_RECORDS
 from seglog_format.schema.metadata_records import METADATA_RECORDS
 from seglog_format.schema.protocol import declaration

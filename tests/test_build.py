@@ -18,12 +18,11 @@ from seglog_format.codec.build import (
 )
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.errors import Location, UsageError
-from seglog_format.model import CompressionCodec, ControlRecordType, TimestampType
+from seglog_format.model import CompressionCodec, ControlRecordType, Message, Record, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seglog_format.record_model import Message, Record
 
 RECORDS = (
     new_record(value=b"a", timestamp_ms=1000),

@@ -22,8 +22,8 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.errors import CorruptIndexError, FormatError, Location, UnsupportedVersionError
 from seglog_format.log.listing import simple_offsets
+from seglog_format.model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS, parse_decimal
-from seglog_format.record_model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
 from seglog_format.schema import checkpoints as schema
 from seglog_format.schema.fields import layout
 

@@ -23,14 +23,13 @@ from seglog_format.cluster.cluster import CoordinatorState, decided_records, ima
 from seglog_format.cluster.image import ConfigResource, MetadataImage
 from seglog_format.cluster.metadata_log import RULES, MetadataLog, MetadataRecord, MetadataState, replay, snapshot_state
 from seglog_format.errors import CorruptRecordError
-from seglog_format.model import ControlRecordType
+from seglog_format.model import ControlRecordType, RecordBatch
 from seglog_format.schema.metadata_records import FRAMED_TOPICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.record_model import RecordBatch
 
 VERSIONS = ("3.9.1", "4.3.0")
 TRANSACTION_KINDS = {"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"}

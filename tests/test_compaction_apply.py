@@ -22,11 +22,11 @@ from seglog_format.checks import verify
 from seglog_format.cleaning.compaction_apply import compact_partition, prepare_compaction
 from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.log.directory import LogDirectory
+from seglog_format.log.directory_lock import DirectoryLock
 from seglog_format.log.listing import list_log_directory
 from seglog_format.log.partition import open_partition
 from seglog_format.recovery.apply import recover_partition
 from seglog_format.state.config import LogConfig
-from seglog_format.state.directory_lock import DirectoryLock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from seglog_format.cleaning.compaction_apply import compact_partition, explain_c
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.log.index_file import TransactionIndex
-from seglog_format.model import AbortedTxn, RecordBatchHeader
+from seglog_format.model import AbortedTxn, RecordBatch, RecordBatchHeader
 from seglog_format.state.config import LogConfig
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from proofs.kafka.oracle import Oracle
-    from seglog_format.record_model import RecordBatch
 
 NOW = 500_000
 CONFIG = LogConfig(cleanup_policy=frozenset({"compact"}), delete_retention_ms=1000)

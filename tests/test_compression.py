@@ -31,7 +31,7 @@ from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress, trailing_size
+from seglog_format.codec.compression import decompress, trailing_size
 from seglog_format.codec.reference import CONTAINERS
 from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError
 from seglog_format.schema import compression as schema
@@ -62,8 +62,8 @@ def by_both(call: Callable[..., Any], codec: int, data: bytes | memoryview, **op
     return ask()
 
 
-def decompressed(codec: int, data: bytes | memoryview, *, magic: int = 2, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:
-    return bytes(by_both(decompress, codec, data, magic=magic, limit=limit))
+def decompressed(codec: int, data: bytes | memoryview, *, magic: int = 2, **limit: int) -> bytes:
+    return bytes(by_both(decompress, codec, data, magic=magic, **limit))
 
 
 def trailing(codec: int, data: bytes) -> int:

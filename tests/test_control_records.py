@@ -18,7 +18,7 @@ from seglog_format.checks.verify import verify_log
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.errors import CorruptRecordError, FormatError, Location
 from seglog_format.log.partition import open_partition
-from seglog_format.model import ControlRecordType
+from seglog_format.model import ControlRecord, ControlRecordType
 from seglog_format.schema.control_record import KRAFT_VALUES, KRaftVoters, LeaderChangeV1
 from seglog_format.schema.fields import layout
 from seglog_format.schema.tracing import trace
@@ -26,7 +26,6 @@ from seglog_format.schema.tracing import trace
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.record_model import ControlRecord
 
 CONTROL, TRANSACTIONAL = 0x20, 0x10
 MARKER = struct.pack(">hi", 0, 7)

@@ -30,9 +30,8 @@ from seglog_format.codec.decode import decode_first
 from seglog_format.codec.protocol import decode_message, encode_message
 from seglog_format.codec.reference import declared
 from seglog_format.errors import Location
-from seglog_format.model import MessageHeader
+from seglog_format.model import EpochStart, MessageHeader
 from seglog_format.names import FileKind, partition_directory_name, segment_file_name
-from seglog_format.record_model import EpochStart
 from seglog_format.schema.control_record import KRAFT_VALUES
 from seglog_format.schema.coordinator_records import CONSUMER_PROTOCOL, COORDINATOR_TOPICS
 from seglog_format.schema.metadata_records import FRAMED_TOPICS

@@ -21,7 +21,7 @@ from seglog_format.cluster.comparison import Election, Replica, Standing, diverg
 from seglog_format.cluster.image import RELEASES, MetadataImage, TopicImage
 from seglog_format.cluster.new_image import NewImage, NewNode, new_image
 from seglog_format.cluster.whole_log import MAX_END, raise_ends
-from seglog_format.record_model import EpochStart
+from seglog_format.model import EpochStart
 from tests.helpers.support import FIXTURES
 
 if TYPE_CHECKING:

@@ -14,20 +14,26 @@ from hypothesis import strategies as st
 
 from seglog_format.codec import reference
 from seglog_format.codec.build import build_batch
-from seglog_format.codec.compression import decompress
+from seglog_format.codec.compression import compress, decompress
 from seglog_format.codec.decode import decode_batch, decode_frame
-from seglog_format.codec.encode import compress, encode_batch, encode_message, encode_record, encode_record_batch
+from seglog_format.codec.encode import encode_batch, encode_message, encode_record, encode_record_batch
 from seglog_format.codec.framing import walk
 from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.engine import Engine
 from seglog_format.errors import FormatError, Location, UsageError
-from seglog_format.model import CompressionCodec, MessageHeader, RecordBatchHeader
-from seglog_format.record_model import ProducerStateEntry, Record, RecordHeader
+from seglog_format.model import (
+    CompressionCodec,
+    MessageHeader,
+    ProducerStateEntry,
+    Record,
+    RecordBatch,
+    RecordBatchHeader,
+    RecordHeader,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.record_model import RecordBatch
 
 PLAIN = ["V-06", "V-07", "V-08", *(f"V-{number}" for number in range(13, 25))]
 COMPRESSED = ["V-03", "V-04", "V-05", "V-09", "V-10", "V-11", "V-12"]

@@ -17,8 +17,7 @@ from helpers.damage import damaged_cases
 from helpers.node_support import need_node
 from helpers.support import REPOSITORY, bundled, bundled_cases
 
-from seglog_format.codec.compression import decompress
-from seglog_format.codec.encode import compress
+from seglog_format.codec.compression import compress, decompress
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
 from seglog_format.model import CompressionCodec, RecordBatchHeader

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.record_model import Message, Record
+    from seglog_format.model import Message, Record
 
 NEEDLES = 5
 

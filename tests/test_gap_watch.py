@@ -12,13 +12,12 @@ from helpers.support import bundled
 
 from seglog_format import open_log_directory, open_partition
 from seglog_format.cli.main import FINDINGS, USAGE, run
-from seglog_format.errors import MissingOffsetsWarning
+from seglog_format.errors import FormatError, MissingOffsetsWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from seglog_format.errors import FormatError
     from seglog_format.types import Gap, Partition
 
     Reading = Callable[..., list[int]]

@@ -28,13 +28,12 @@ from seglog_format.generation.plan import PartitionPlan, plan_partition
 from seglog_format.generation.recipe import parse_recipe, random_recipe, recipe_like
 from seglog_format.generation.recipe_model import SeededRandom
 from seglog_format.log.partition import open_partition
-from seglog_format.model import INT64_MAX
+from seglog_format.model import INT64_MAX, Message, Record
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
     from seglog_format.generation.generate import GeneratedLog, GeneratedPartition
     from seglog_format.generation.recipe_model import Recipe
-    from seglog_format.record_model import Message, Record
 
 RECIPES = FIXTURES / "recipes"
 PAGE = REPOSITORY / "docs" / "how-to" / "generate.md"

@@ -17,8 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from seglog_format.log.log_outline import LogOutline, LogRow
-from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
-from seglog_format.record_model import ProducerStateEntry
+from seglog_format.model import AbortedTxn, OffsetPosition, ProducerStateEntry, TimestampOffset
 
 BASE = 1000
 

@@ -28,8 +28,9 @@ from seglog_format.cleaning import compaction_pass, retention
 from seglog_format.cluster import cluster as kafka_numbers
 from seglog_format.cluster import image, metadata_log, new_image
 from seglog_format.cluster.image import RELEASES
-from seglog_format.codec import build, checkpoints, encode, framing, index_entries, side_files
+from seglog_format.codec import build, checkpoints, framing, side_files
 from seglog_format.codec.checksum import crc32c
+from seglog_format.codec.compression import snappy, zstd
 from seglog_format.errors import FormatError
 from seglog_format.log import index_file
 from seglog_format.schema import coordinator_records, fixed_fields, metadata_records
@@ -89,7 +90,7 @@ CONSTANTS: Final[Mapping[str, object]] = {
     "OffsetIndex.ENTRY_SIZE": layouts.OFFSET_INDEX_ENTRY_LAYOUT.size,
     "TimeIndex.ENTRY_SIZE": layouts.TIME_INDEX_ENTRY_LAYOUT.size,
     "TransactionIndex.ABORTED_TXN_RECORD_SIZE": layouts.TRANSACTION_INDEX_ENTRY_LAYOUT.size,
-    "AbortedTxn.HIGHEST_SUPPORTED_VERSION": index_entries.TRANSACTION_INDEX_VERSION,
+    "AbortedTxn.HIGHEST_SUPPORTED_VERSION": side_files.TRANSACTION_INDEX_VERSION,
     "ProducerSnapshot.HIGHEST_SUPPORTED_VERSION": side_files.PRODUCER_SNAPSHOT_VERSION,
     "ProducerStateEntry.NUM_BATCHES_TO_RETAIN": producer_state.REMEMBERED_BATCHES,
     "OffsetCheckpointFile.CURRENT_VERSION": checkpoints.CHECKPOINT_VERSION,
@@ -125,8 +126,8 @@ CONSTANTS: Final[Mapping[str, object]] = {
     "LeaderConstants.NO_LEADER_CHANGE": metadata_log.NO_LEADER_CHANGE,
     "org.xerial.snappy.SnappyCodec.MAGIC_HEADER": fixed_fields.XERIAL_MAGIC.hex(),
     "org.xerial.snappy.SnappyCodec.HEADER_SIZE": fixed_fields.XERIAL_HEADER_SIZE,
-    "org.xerial.snappy.SnappyCodec.DEFAULT_VERSION": encode.XERIAL_VERSION,
-    "org.xerial.snappy.SnappyOutputStream.DEFAULT_BLOCK_SIZE": encode.SNAPPY_BLOCK_SIZE,
+    "org.xerial.snappy.SnappyCodec.DEFAULT_VERSION": snappy.XERIAL_VERSION,
+    "org.xerial.snappy.SnappyOutputStream.DEFAULT_BLOCK_SIZE": snappy.BLOCK_SIZE,
 }
 """Values of this package, by the question that Kafka's classes answered. All releases that know it have to agree."""
 
@@ -188,7 +189,7 @@ def test_an_enumeration_has_the_numbers_of_kafkas(question: str) -> None:
 
 def test_the_level_of_zstd_is_kafkas() -> None:
     [said] = {each.partition("ZSTD ")[2] for each in ANSWERS["CompressionType.*"].values() if "defaultLevel" in each}
-    assert said.endswith(f"defaultLevel={encode.ZSTD_LEVEL}")
+    assert said.endswith(f"defaultLevel={zstd.LEVEL}")
 
 
 MEMBERS: Final = {

@@ -24,7 +24,7 @@ from seglog_format.codec.framing import walk
 from seglog_format.codec.message_set import read_message_entry
 from seglog_format.codec.side_files import PRODUCER_STATE_ENTRY
 from seglog_format.errors import FormatError, Location
-from seglog_format.model import Frame, RecordBatchHeader
+from seglog_format.model import Frame, Record, RecordBatchHeader
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.schema.offset_index import OffsetIndexEntry
 from seglog_format.schema.producer_snapshot import ProducerSnapshotHeader, ProducerStateEntry
@@ -36,7 +36,6 @@ from seglog_format.storage.byte_source import open_bytes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.record_model import Record
 
 DECLARATIONS = REPOSITORY / "docs" / "reference" / "kaitai"
 SCRIPTS = REPOSITORY / "tests" / "node"

@@ -18,8 +18,8 @@ from seglog_format.codec.checkpoints import decode_clean_shutdown, decode_meta_p
 from seglog_format.errors import FormatError, Location, UnsupportedVersionError, UsageError
 from seglog_format.log.listing import list_log_directory
 from seglog_format.log.path_kind import PathKind, path_kind
+from seglog_format.model import CleanShutdown, MetaProperties, QuorumState
 from seglog_format.names import FileKind
-from seglog_format.record_model import CleanShutdown, MetaProperties, QuorumState
 from seglog_format.schema.text import properties
 
 if TYPE_CHECKING:

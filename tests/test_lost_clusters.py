@@ -22,8 +22,7 @@ from seglog_format.cluster.new_image import MAX_PARTITIONS, NewNode, new_image
 from seglog_format.codec.coordinator_records import decode_coordinator_record
 from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.errors import UsageError
-from seglog_format.model import INT32_MAX, INT64_MAX
-from seglog_format.record_model import EpochStart, ProducerStateEntry
+from seglog_format.model import INT32_MAX, INT64_MAX, EpochStart, ProducerStateEntry
 from tests.helpers.kafka import kafka_at_hand
 from tests.helpers.refusing_disk import seglog, seglog_without_rights
 from tests.helpers.support import authentic

@@ -20,8 +20,7 @@ from seglog_format.checks.verify import verify_log
 from seglog_format.codec.framing import frame_at, walk
 from seglog_format.codec.message_set import MessageEntry, read_message_entry
 from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError
-from seglog_format.model import INT64_MAX, Frame, TimestampType
-from seglog_format.record_model import Message
+from seglog_format.model import INT64_MAX, Frame, Message, TimestampType
 from seglog_format.schema.fields import layout
 from seglog_format.schema.fixed_fields import MESSAGE_MIN_SIZES
 from seglog_format.schema.message_set import MESSAGES, MessageV0, MessageV1

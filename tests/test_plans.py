@@ -23,7 +23,7 @@ from seglog_format import (
 )
 from seglog_format.cli.main import run
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.log.directory_lock import DirectoryLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

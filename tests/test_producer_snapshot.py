@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from seglog_format.errors import CorruptIndexError, FormatError, TruncatedError, UnsupportedVersionError
 from seglog_format.log.index_file import ProducerSnapshot, newest_readable_snapshot
-from seglog_format.record_model import ProducerStateEntry
+from seglog_format.model import ProducerStateEntry
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,9 +14,8 @@ from seglog_format.codec.control_record import EndMarker, end_marker_of
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.codec.side_files import decode_producer_snapshot, encode_producer_snapshot
-from seglog_format.errors import Location, SequenceError, UsageError
-from seglog_format.model import INT32_MAX, ControlRecordType, Frame, RecordBatchHeader
-from seglog_format.record_model import ProducerStateEntry
+from seglog_format.errors import AppendError, Location, UsageError
+from seglog_format.model import INT32_MAX, ControlRecordType, Frame, ProducerStateEntry, RecordBatchHeader
 from seglog_format.state.producer_state import Producer, ProducerBatch, ProducerStates, producer_from
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.writing.loaded_log import load_log
@@ -166,8 +165,8 @@ def test_a_refused_sequence_is_a_duplicate_or_leaves_a_gap(
 ) -> None:
     states = ProducerStates()
     append(states, idempotent(latest), 0)
-    with pytest.raises(SequenceError, match=r"expected \d+ \(SEG-APP-007\)$") as caught:
+    with pytest.raises(AppendError, match=r"expected \d+ \(SEG-APP-007\)$") as caught:
         append(states, idempotent(base_sequence), 1, Origin.CLIENT)
     assert (caught.value.is_duplicate, caught.value.requirement) == (is_duplicate, "SEG-APP-007")
     sent = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
-    assert (type(sent), str(sent), sent.is_duplicate) == (SequenceError, str(caught.value), is_duplicate)
+    assert (type(sent), str(sent), sent.is_duplicate) == (AppendError, str(caught.value), is_duplicate)

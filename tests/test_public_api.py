@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import pydoc
 import re
 import subprocess
 import sys
@@ -110,10 +111,29 @@ def test_a_name_that_is_not_there(module: ModuleType) -> None:
         _ = module.decode_everything
 
 
+def names_on_the_page(module: ModuleType) -> list[str]:
+    page = (REPOSITORY / "docs" / "reference" / PAGES[module]).read_text(encoding="utf-8")
+    return sorted(re.findall(r"^::: (.+)$", page, re.MULTILINE))
+
+
+PARTS = {
+    name.rpartition(".")[2]: pydoc.locate(name)
+    for name in names_on_the_page(types)
+    if not name.startswith("seglog_format.types.")
+}
+"""Parts of results, reached as attributes: their page documents them, and users need not import them."""
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_the_reference_page_shows_each_name_once(module: ModuleType) -> None:
-    page = (REPOSITORY / "docs" / "reference" / PAGES[module]).read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^::: (.+)$", page, re.MULTILINE)) == [f"{module.__name__}.{n}" for n in module.__all__]
+    shown = [name for name in names_on_the_page(module) if name.rpartition(".")[2] not in PARTS]
+    assert shown == [f"{module.__name__}.{name}" for name in module.__all__]
+
+
+@each_of("name", sorted(PARTS))
+def test_a_part_of_a_result_is_documented_and_not_public(name: str) -> None:
+    assert inspect.getdoc(PARTS[name])
+    assert name not in types.__all__
 
 
 def test_no_name_is_public_twice() -> None:
@@ -165,8 +185,8 @@ def annotations_of(kind: type) -> Iterator[tuple[str, object]]:
                 yield from ((f"{name}: {key}", said) for key, said in function.__annotations__.items() if key != "self")
 
 
-def test_all_that_public_names_take_and_return_is_public() -> None:
-    values = {name: getattr(module, name) for module, name in PUBLIC} | vars(errors)
+def test_all_that_public_names_take_and_return_is_documented() -> None:
+    values = {name: getattr(module, name) for module, name in PUBLIC} | vars(errors) | PARTS
     ours, missing = classes_of_the_package(), set[tuple[str, str]]()
     for owner, value in values.items():
         said = annotations_of(value) if inspect.isclass(value) else ()

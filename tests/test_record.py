@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.checks.verify import verify_log
-from seglog_format.codec.decoders import varint_size
+from seglog_format.codec.plain import varint_size
 from seglog_format.errors import FormatError
-from seglog_format.record_model import Record, RecordHeader
+from seglog_format.model import Record, RecordHeader
 from seglog_format.schema.fields import Varint32, Varint64, unzigzag, zigzag
 
 

@@ -20,12 +20,10 @@ from hypothesis import strategies as st
 from proofs.fuzz.random_logs import random_log
 from seglog_format import rebuild_indexes, recover, verify
 from seglog_format.cli.ls import segment_summary
-from seglog_format.codec.compression import decompress, trailing_size
+from seglog_format.codec.compression import compress, decompress, trailing_size
 from seglog_format.codec.container_headers import PLAIN
 from seglog_format.codec.control_record import decode_control_record
-from seglog_format.codec.decode import decode_batch
-from seglog_format.codec.encode import compress
-from seglog_format.codec.record_stream import KEPT_RECORDS
+from seglog_format.codec.decode import KEPT_RECORDS, decode_batch
 from seglog_format.codec.reference import CONTAINERS, CONTROLS, declared
 from seglog_format.codec.side_files import encode_producer_snapshot
 from seglog_format.engine import Engine
@@ -34,8 +32,7 @@ from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeInde
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition, open_partition
 from seglog_format.log.scanning import storage_for
-from seglog_format.model import CompressionCodec
-from seglog_format.record_model import ProducerStateEntry
+from seglog_format.model import CompressionCodec, ProducerStateEntry
 from seglog_format.recovery.apply import RecoveryOptions
 from seglog_format.storage.byte_source import MemoryBytes
 

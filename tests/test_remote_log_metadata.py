@@ -21,7 +21,7 @@ from fixtures.make.remote_histories import STEP
 from proofs.kafka.tier import decoded, generated, replayed
 from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.errors import CorruptRecordError
-from seglog_format.record_model import EpochStart
+from seglog_format.model import EpochStart
 from seglog_format.tier.local_metadata import RetentionRules, expired
 from seglog_format.tier.segments import (
     Dropped,

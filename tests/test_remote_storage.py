@@ -18,14 +18,13 @@ from seglog_format.log.partition import Partition, open_partition
 from seglog_format.log.path_kind import PathKind, directory_kind
 from seglog_format.names import FileKind
 from seglog_format.storage import remote_storage
-from seglog_format.storage.byte_source import MAX_LOG_SIZE, open_bytes
+from seglog_format.storage.byte_source import MAX_LOG_SIZE, SourceFile, open_bytes
 from seglog_format.storage.object_store import Store, StoredFile, shown_address
 from seglog_format.storage.remote_storage import BlockCache, RemoteBytes, RemoteStorage, download
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.storage.byte_source import SourceFile
 
 BLOCK = 64
 MAX_BLOCKS = 3

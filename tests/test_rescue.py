@@ -34,7 +34,7 @@ from seglog_format import PartitionWriter, RecoveryOptions, open_partition, reco
 from seglog_format.cli.main import run
 from seglog_format.codec.checkpoints import decode_offset_checkpoint
 from seglog_format.errors import Location
-from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.log.directory_lock import DirectoryLock
 from tests.helpers.kafka import kafka_at_hand
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from seglog_format.cluster.image import RELEASES, ConfigResource, MetadataImage,
 from seglog_format.cluster.new_image import NewNode, new_image
 from seglog_format.cluster.resurrection import SnapshotName
 from seglog_format.errors import UsageError, WriteError
-from seglog_format.record_model import EpochStart
+from seglog_format.model import EpochStart
 from tests.helpers.kafka import kafka_at_hand
 from tests.helpers.support import authentic
 

@@ -16,13 +16,12 @@ from seglog_format import open_partition
 from seglog_format.checks.verify import verify
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.model import CompressionCodec
+from seglog_format.model import CompressionCodec, Message, Record
 from seglog_format.requirements import Severity
 from seglog_format.state.config import BrokerGeneration
 from seglog_format.state.producer_state import Origin
 
 if TYPE_CHECKING:
-    from seglog_format.record_model import Message, Record
     from seglog_format.writing.writer import PartitionWriter
 
 START_MS = 1_700_000_000_000

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.reading import Isolation
-    from seglog_format.record_model import Message, Record
+    from seglog_format.model import Message, Record
 
 SOURCES = REPOSITORY / "tests" / "serve_clients"
 PROGRAMS = {

@@ -119,8 +119,6 @@ LATER = (
     "codec.plain",
     "codec.message_set",
     "codec.container_headers",
-    "codec.side_files",
-    "record_model",
 )
 
 

@@ -13,13 +13,12 @@ from kio.schema.errors import ErrorCode
 
 import seglog_format as seglog
 from proofs.serve.client import FETCH, METADATA, Client
-from seglog_format.model import GREATEST_OFFSET, INT64_MAX, TimestampOffset
+from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, TimestampOffset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.model import Frame
 
 NAMES = ("4.3.0/segs", "4.3.0/txn", "4.3.0/txn-open", "4.3.0/delrec", "3.9.1/compact", "0.10.2.2/mixed-segs")
 

@@ -14,7 +14,7 @@ from helpers.tier_cases import CASES, TierCase, tier_case
 
 from seglog_format import open_log_directory, open_tier
 from seglog_format.cli.main import run
-from seglog_format.record_model import EpochStart
+from seglog_format.model import EpochStart
 from seglog_format.tier.local_metadata import read_metadata_topic
 from seglog_format.tier.segments import RemoteSegmentId, SegmentState
 

@@ -14,7 +14,7 @@ from helpers.tier_cases import CASES, TierCase, tier_case
 
 from proofs.kafka.served import digest_of
 from seglog_format import open_partition, open_tier
-from seglog_format.errors import GuessedSegmentsWarning, MissingOffsetsWarning
+from seglog_format.errors import MissingOffsetsWarning
 from seglog_format.log.transactions import read_transactions
 from seglog_format.names import FileKind
 from seglog_format.serve.catalog import CatalogOptions
@@ -36,7 +36,7 @@ EPOCHS, METADATA = "leader-epoch-checkpoint", "partition.metadata"
 def _without_warnings() -> Iterator[None]:
     """Gaps and guesses are what these tests are about."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GuessedSegmentsWarning)
+        warnings.filterwarnings("ignore", message=".*objects and leader epochs decide")
         warnings.simplefilter("ignore", MissingOffsetsWarning)
         yield
 

@@ -13,7 +13,7 @@ from helpers.serving import serving
 from proofs.kafka.served import digest_of
 from seglog_format import open_partition, open_tier
 from seglog_format.errors import FormatError
-from seglog_format.record_model import EpochStart
+from seglog_format.model import EpochStart
 from seglog_format.serve.catalog import CatalogOptions
 from seglog_format.tier.segments import RemotePartitionId, RemoteSegment, RemoteSegmentId, SegmentState
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from proofs.kafka.served import Isolation
-    from seglog_format.record_model import ProducerStateEntry
+    from seglog_format.model import ProducerStateEntry
 
 WITNESS = json.loads((FIXTURES / "witnesses" / "transaction_epochs.json").read_text(encoding="utf-8"))
 BROKERS: Final[dict[str, Any]] = WITNESS["brokers"]

@@ -27,9 +27,8 @@ from seglog_format.codec.build import new_record, with_offset, with_timestamps
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location, RefusedError, UsageError, WriteError
-from seglog_format.log.directory import is_locked
-from seglog_format.model import INT64_MAX, TimestampType
-from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.log.directory_lock import DirectoryLock, is_locked
+from seglog_format.model import INT64_MAX, Frame, ProducerStateEntry, TimestampType
 from seglog_format.state.producer_state import Origin
 from seglog_format.storage.environment import Environment
 from seglog_format.storage.files import LocalFiles, LocalHandle
@@ -37,8 +36,6 @@ from seglog_format.storage.files import LocalFiles, LocalHandle
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seglog_format.model import Frame
-    from seglog_format.record_model import ProducerStateEntry
 
 GENERATIONS = {
     "0.8.2.2": "0.8",

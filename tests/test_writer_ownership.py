@@ -20,7 +20,7 @@ from helpers.hostile_names import below
 
 from seglog_format import LogWriter, PartitionWriter, new_record, open_partition, verify
 from seglog_format.errors import UsageError
-from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.log.directory_lock import DirectoryLock
 from seglog_format.types import RecordHeader
 
 if TYPE_CHECKING:

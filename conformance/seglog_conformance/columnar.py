@@ -14,13 +14,12 @@ from seglog_conformance.features import USUAL_RECORD_FIELDS
 from seglog_conformance.protocol import PROTOCOL_VERSION
 from seglog_conformance.reference.wire import rejection
 from seglog_format import engine
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, decompressed_bytes
 from seglog_format.codec.framing import frame_at, walk
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.reading import delivered
 from seglog_format.log.scanning import INT64_MIN, FallbackEntry
-from seglog_format.model import INT64_MAX, Frame, Tail
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT, INT64_MAX, Frame, Tail
 from seglog_format.scan_statistics import ScanStatistics
 from seglog_format.storage.byte_source import MemoryBytes
 

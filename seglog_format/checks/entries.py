@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from seglog_format.checks.finding import Finding, Problem, checks
 from seglog_format.codec.compression import trailing_size
 from seglog_format.codec.control_record import controls_of, decode_control_record
-from seglog_format.codec.decode import decode_frame, field, verify_checksum
-from seglog_format.codec.decoders import body_size, containers_of, varint_size
+from seglog_format.codec.decode import decode_frame, field, has_very_many_records, stream_frame, verify_checksum
+from seglog_format.codec.framing import containers_of
 from seglog_format.codec.message_set import read_message_entry
-from seglog_format.codec.record_stream import has_very_many_records, stream_frame
+from seglog_format.codec.plain import body_size, varint_size
 from seglog_format.errors import FormatError, Location
 from seglog_format.model import (
     END_MARKER_TYPES,
@@ -26,20 +26,20 @@ from seglog_format.model import (
     CompressionCodec,
     MessageHeader,
     MissingOffsets,
+    Record,
+    RecordBatch,
     RecordBatchHeader,
     Tail,
     TailKind,
     TimestampType,
 )
-from seglog_format.record_model import Record, RecordBatch
 from seglog_format.schema.fixed_fields import BYTES_LENGTH, MESSAGE_HEADERS, RECORD_BATCH_HEADER_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.codec.message_set import MessageEntry
-    from seglog_format.model import BatchHeader, Frame
-    from seglog_format.record_model import ControlRecord
+    from seglog_format.model import BatchHeader, ControlRecord, Frame
 
 
 @dataclass(frozen=True, slots=True)

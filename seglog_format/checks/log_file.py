@@ -21,9 +21,9 @@ from seglog_format.checks.entries import (
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.checks.text_files import EpochRun, EpochsOfLog
 from seglog_format.codec.compression import decompress_all
+from seglog_format.codec.decode import KEPT_RECORDS
 from seglog_format.codec.decode import field as field_of_batch
 from seglog_format.codec.framing import frame_at, walk
-from seglog_format.codec.record_stream import KEPT_RECORDS
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.log.entry_table import (
     EVERYTHING,

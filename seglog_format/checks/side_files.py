@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from seglog_format.log.index_file import IndexFile, ProducerSnapshot, TransactionIndex
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.log_outline import LogOutline
-    from seglog_format.model import BatchHeader
-    from seglog_format.record_model import ProducerStateEntry
+    from seglog_format.model import BatchHeader, ProducerStateEntry
     from seglog_format.state.producer_state import Producer
     from seglog_format.storage.log_storage import LogStorage
 

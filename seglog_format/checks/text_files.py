@@ -21,15 +21,13 @@ from seglog_format.codec.checkpoints import (
     decode_quorum_state,
 )
 from seglog_format.errors import FormatError, Location, SeglogError
-from seglog_format.model import MissingOffsets
+from seglog_format.model import CheckpointedOffset, EpochStart, MissingOffsets
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind, printable
 from seglog_format.storage.byte_source import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
-
-    from seglog_format.record_model import CheckpointedOffset, EpochStart
 
 
 DECODERS: Final[dict[FileKind, Callable[[bytes, Location], Any]]] = {

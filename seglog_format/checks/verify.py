@@ -21,7 +21,6 @@ from seglog_format.checks.partition import (
 )
 from seglog_format.checks.partition_directory import NumberedName
 from seglog_format.checks.text_files import OffsetsAndLogs, PartitionOffsets, read_partition_offsets, text_file_findings
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine import Engine, engine_for, prefilter_of
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.entry_table import WantedRange
@@ -29,6 +28,7 @@ from seglog_format.log.listing import LogDirectoryListing, list_log_directory, l
 from seglog_format.log.path_kind import UNKNOWN, PathKind, foreign_at, path_kind, size_of_logs, unnamed_base_offset
 from seglog_format.log.scanning import bytes_for, storage_for
 from seglog_format.log.side_files import meta_properties_of
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT
 from seglog_format.names import (
     FILE_KINDS,
     INDEX_KINDS,

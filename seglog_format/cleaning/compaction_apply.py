@@ -26,8 +26,8 @@ from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_off
 from seglog_format.errors import FormatError, Location, WriteError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.listing import CLEANED, DELETED, SWAP, list_partition
+from seglog_format.model import CheckpointedOffset
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.record_model import CheckpointedOffset
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.planned_files import opened_segments

@@ -12,7 +12,7 @@ from seglog_format.codec.control_record import marker_in
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.log.transactions import Transactions, end_marker
-from seglog_format.model import AbortedTxn, ControlRecordType, MessageHeader, RecordBatchHeader, TailKind
+from seglog_format.model import AbortedTxn, ControlRecordType, MessageHeader, RecordBatch, RecordBatchHeader, TailKind
 from seglog_format.recovery.segment_scan import encode_transaction_index, side_files_of
 from seglog_format.state.producer_state import producers_at_end
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from seglog_format.cleaning.compaction_rules import BatchFate, Pass
     from seglog_format.log.listing import NamedFile, SegmentFiles
     from seglog_format.log.segment import LogSegment
-    from seglog_format.record_model import RecordBatch
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.state.producer_state import Producer
     from seglog_format.storage.files import Files

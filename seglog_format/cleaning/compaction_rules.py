@@ -11,7 +11,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.build import MAGIC_2
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.plain import signed_64
@@ -19,6 +18,7 @@ from seglog_format.errors import Location
 from seglog_format.model import (
     CODEC_MASK,
     CONTROL_BIT,
+    DEFAULT_OUTPUT_LIMIT,
     DELETE_HORIZON_BIT,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -27,16 +27,18 @@ from seglog_format.model import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
+    Frame,
+    Message,
     MessageHeader,
+    Record,
+    RecordBatch,
     RecordBatchHeader,
     TimestampType,
 )
-from seglog_format.record_model import Message, Record, RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from seglog_format.model import Frame
     from seglog_format.storage.byte_source import Buffer
 
 

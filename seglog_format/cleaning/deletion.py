@@ -25,8 +25,8 @@ from seglog_format.log.listing import (
     list_partition,
     read_offset_checkpoint,
 )
+from seglog_format.model import CheckpointedOffset
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.record_model import CheckpointedOffset
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.planned_files import opened_segments, read_leader_epochs
 from seglog_format.state.producer_state import LeaderEpochs, producers_at_end

@@ -19,7 +19,7 @@ from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines import LineOptions, source_of, sources_of
 from seglog_format.lines.logs import RecordLines
 from seglog_format.log.gaps import watch_over
-from seglog_format.model import GREATEST_OFFSET, NO_PARTITION_LEADER_EPOCH, Frame, MissingOffsets
+from seglog_format.model import GREATEST_OFFSET, NO_PARTITION_LEADER_EPOCH, Frame, MissingOffsets, RecordBatch
 from seglog_format.recovery.salvage_placement import placed_by_name
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from seglog_format.log.directory import LogDirectory, TopicPartition
     from seglog_format.log.segment import LogSegment
-    from seglog_format.record_model import RecordBatch
 
 Line: TypeAlias = dict[str, Any]
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from seglog_format.cli.options import RemoteChoice
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.segment import LogSegment
-    from seglog_format.record_model import RecordBatch
+    from seglog_format.model import RecordBatch
 
     Answer = dict[str, Any]
 

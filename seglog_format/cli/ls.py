@@ -31,7 +31,7 @@ from seglog_format.lines.logs import codec_name
 from seglog_format.log.entry_table import in_order, overlap_of
 from seglog_format.log.gaps import GapWatch
 from seglog_format.log.segment import LogSegment
-from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, TailKind
+from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, BatchHeader, TailKind
 from seglog_format.storage.file_reader import read_uncut
 from seglog_format.storage.log_storage import LOCAL
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from seglog_format.log.entry_table import Overlap
     from seglog_format.log.gaps import Gap
     from seglog_format.log.listing import PartitionEntry, PartitionListing, SegmentFiles
-    from seglog_format.model import BatchHeader
     from seglog_format.storage.log_storage import LogStorage
 
 

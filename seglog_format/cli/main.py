@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import click
 
 from seglog_format.cli.output import CHOICES, REPORTED, as_given, choose, diagnose, interrupted_text, printable
-from seglog_format.errors import SeglogError, UsageError, WriteError, reason_of
+from seglog_format.errors import FormatError, SeglogError, UsageError, WriteError, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    from seglog_format.errors import FormatError
 
 
 # -- exit statuses: one table for all commands, the help page, the man page and the documentation ----------------------

@@ -16,7 +16,7 @@ from seglog_format.errors import FormatError, Location, SeglogError, UsageError
 from seglog_format.log.directory import open_log_directory
 from seglog_format.log.partition import open_partition
 from seglog_format.log.side_files import leader_epochs_of, meta_properties_of, topic_id_of
-from seglog_format.model import NO_TIMESTAMP, ControlRecordType
+from seglog_format.model import NO_TIMESTAMP, ControlRecordType, Message, MetaProperties, Record, RecordBatch
 from seglog_format.names import COORDINATOR_TOPICS, METADATA_TOPICS, FileKind
 from seglog_format.recovery.start_problems import start_problems
 from seglog_format.schema.coordinator_records import TRANSACTION_STATES
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import LogDirectories, LogDirectory, PathOrPaths, TopicPartition
     from seglog_format.log.gaps import Gap
     from seglog_format.log.listing import PartitionEntry
-    from seglog_format.record_model import Message, MetaProperties, Record, RecordBatch
 
 
 # -- Kafka's names for the numbers in metadata records -----------------------------------------------------------------

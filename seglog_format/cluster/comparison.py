@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from seglog_format.errors import FormatError
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
-from seglog_format.model import INT64_MAX
+from seglog_format.model import INT64_MAX, EpochStart
 from seglog_format.names import is_reserved_id
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import TopicPartition
     from seglog_format.log.gaps import Gap
     from seglog_format.log.segment import LogSegment
-    from seglog_format.record_model import EpochStart
     from seglog_format.recovery.segment_scan import Cut
 
 

@@ -20,9 +20,8 @@ from seglog_format.errors import SeglogError, UsageError
 from seglog_format.log.gaps import GapKind, leader_epochs, watch_over
 from seglog_format.log.path_kind import require_partition
 from seglog_format.log.search import begins_entry
-from seglog_format.model import GREATEST_OFFSET, Frame, MissingOffsets, RecordBatchHeader
+from seglog_format.model import GREATEST_OFFSET, EpochStart, Frame, MissingOffsets, RecordBatchHeader
 from seglog_format.names import FileKind, parse_partition_directory
-from seglog_format.record_model import EpochStart
 from seglog_format.recovery.entry_walk import row_of
 from seglog_format.recovery.index_settings import infer_settings
 from seglog_format.recovery.planned_files import opened_segments

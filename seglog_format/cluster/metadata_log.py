@@ -21,15 +21,12 @@ from seglog_format.field_names import kafka_name
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.log.segment import LogSegment
-from seglog_format.model import INT64_MAX, TailKind
+from seglog_format.model import INT64_MAX, BatchHeader, Message, Record, RecordBatch, TailKind
 from seglog_format.names import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
-
-    from seglog_format.model import BatchHeader
-    from seglog_format.record_model import Message, Record, RecordBatch
 
 
 # -- replay of metadata records: one small function for each kind of record changes the image --------------------------

@@ -40,10 +40,9 @@ from seglog_format.log.index_file import ProducerSnapshot
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.log.transactions import Transactions, read_on
-from seglog_format.model import INT32_MAX, INT64_MAX, ControlRecordType
+from seglog_format.model import INT32_MAX, INT64_MAX, CheckpointedOffset, ControlRecordType, EpochStart, Record
 from seglog_format.names import METADATA_TOPIC, TRANSACTION_STATE, FileKind, segment_file_name
 from seglog_format.plans import recover
-from seglog_format.record_model import CheckpointedOffset, EpochStart
 from seglog_format.recovery.apply import RecoveryOptions
 from seglog_format.recovery.plan import plan_of_logs, replaced_or_hidden
 from seglog_format.recovery.planned_files import read_leader_epochs
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import PathOrPaths, TopicPartition
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.remote_store import RemoteStore
-    from seglog_format.record_model import Record
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.plan import RecoveryPlan
 

@@ -24,10 +24,11 @@ from seglog_format.model import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    EpochStart,
+    RecordBatch,
     RecordBatchHeader,
 )
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.record_model import RecordBatch
 from seglog_format.recovery.planned_files import opened_segments, read_leader_epochs
 from seglog_format.recovery.salvaged_log import salvaged_log, salvaged_segment
 from seglog_format.state.producer_state import LeaderEpochs
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.segment import LogSegment
-    from seglog_format.record_model import EpochStart
     from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.recovery.salvaged_log import SalvagedLog
 

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.arguments import require_bytes, require_instance, require_integer
 from seglog_format.codec.checksum import crc32, crc32c
-from seglog_format.errors import UsageError
+from seglog_format.errors import UsageError, require_bytes, require_instance, require_integer
 from seglog_format.layouts import MESSAGE_V1_HEADER_LAYOUT, RECORD_BATCH_HEADER_LAYOUT
 from seglog_format.model import (
     CODEC_MASK,
@@ -28,12 +27,15 @@ from seglog_format.model import (
     TRANSACTIONAL_BIT,
     CompressionCodec,
     ControlRecordType,
+    Message,
     MessageHeader,
+    Record,
+    RecordBatch,
     RecordBatchHeader,
+    RecordHeader,
     TimestampType,
     add_sequence,
 )
-from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
 from seglog_format.schema.control_record import KRAFT_VALUES, ControlRecordKey, EndTransactionMarker
 from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, MAGIC_POSITION
 from seglog_format.schema.protocol import TAGGED_FIELDS, declaration

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.parse import parse
 from seglog_format.errors import CorruptIndexError, Location, UnsupportedVersionError
-from seglog_format.names import require_text
-from seglog_format.record_model import (
+from seglog_format.model import (
     CheckpointedOffset,
     CleanShutdown,
     EpochStart,
@@ -19,6 +18,7 @@ from seglog_format.record_model import (
     PartitionMetadata,
     QuorumState,
 )
+from seglog_format.names import require_text
 from seglog_format.schema import checkpoints as schema
 from seglog_format.schema import log_directory
 from seglog_format.schema.text import json_object, plain, properties

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from seglog_format.errors import CorruptRecordError
+from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.schema.fixed_fields import (
     GZIP_DEFLATE,
     GZIP_MAGIC,
@@ -12,7 +12,6 @@ from seglog_format.schema.fixed_fields import (
     LZ4_MAGIC,
     XERIAL_BLOCK_SIZE,
     XERIAL_MAGIC,
-    ZSTD_BLOCK_HEADER_SIZE,
     ZSTD_DICTIONARY_ID_MASK,
     ZSTD_MAGIC,
     ZSTD_RESERVED_FLAG,
@@ -24,8 +23,6 @@ from seglog_format.schema.fixed_fields import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from seglog_format.errors import Location
 
 
 class GzipTrailer(NamedTuple):
@@ -83,7 +80,7 @@ class ContainerHeaders(NamedTuple):
         lz4: returns the header of a frame (SEG-COD-006).
         lz4_block: returns the size field of a block, from at least four bytes.
         zstd: returns the header of a frame (SEG-COD-014).
-        zstd_block: returns the fields of a block header, whose last bytes may be missing.
+        zstd_block: returns the fields of a block header.
         zstd_skippable: returns the size of a frame without content (SEG-COD-023).
     """
 
@@ -94,7 +91,7 @@ class ContainerHeaders(NamedTuple):
     lz4: Callable[[memoryview, Location], Lz4Header]
     lz4_block: Callable[[memoryview], int]
     zstd: Callable[[memoryview, Location], ZstdHeader]
-    zstd_block: Callable[[memoryview], int]
+    zstd_block: Callable[[bytes], int]
     zstd_skippable: Callable[[memoryview, Location], int]
 
 
@@ -199,9 +196,9 @@ def zstd_header(data: memoryview, at: Location) -> ZstdHeader:
     return ZstdHeader(descriptor, window, dictionary_id, content_size, fields.position)
 
 
-def zstd_block(data: memoryview) -> int:
+def zstd_block(data: bytes) -> int:
     """Return the fields of a zstd block header."""
-    return int.from_bytes(data[:ZSTD_BLOCK_HEADER_SIZE], "little")
+    return int.from_bytes(data, "little")
 
 
 def zstd_skippable(data: memoryview, at: Location) -> int:

@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from seglog_format.codec.decode import decode_marker
-from seglog_format.codec.decoders import ControlReader, decoders_of
+from seglog_format.codec.framing import ControlReader, decoders_of
 from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.layouts import CONTROL_RECORD_KEY_LAYOUT, END_TRANSACTION_MARKER_LAYOUT
-from seglog_format.model import END_MARKER_TYPES, NO_PRODUCER_ID, ControlRecordType
+from seglog_format.model import END_MARKER_TYPES, NO_PRODUCER_ID, ControlRecord, ControlRecordType
 from seglog_format.schema.fixed_fields import CONTROL_RECORD_KEY, END_TRANSACTION_MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seglog_format.model import BatchHeader, Frame
+    from seglog_format.model import BatchHeader, Frame, Message, Record
     from seglog_format.packing import FixedLayout, Packer
-    from seglog_format.record_model import ControlRecord, Message, Record
 
 
 VERSION_SIZE = 2
@@ -48,8 +47,6 @@ def decode_control_record(
     Raises:
         CorruptRecordError: the key (SEG-CTL-001) or the value (SEG-CTL-004, SEG-CTL-006) does not fit its layout.
     """
-    from seglog_format.record_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
-
     reader = reader or PLAIN
     version, type_id = _key(key, at, reader)
     kind = ControlRecordType(type_id) if type_id in set(ControlRecordType) else None
@@ -88,7 +85,6 @@ def decode_early_control_record(key: bytes | None, value: bytes | None, at: Loca
         CorruptRecordError: the key (SEG-CTL-001) or the value (SEG-CTL-006) does not fit its layout.
     """
     from seglog_format.codec.protocol import decode_message  # noqa: PLC0415 - loads the declarations
-    from seglog_format.record_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
     from seglog_format.schema.control_record import EARLY_LEADER_CHANGE  # noqa: PLC0415 - as above
 
     version, type_id = PLAIN.key(key or b"", _part(at, "key"))

@@ -5,18 +5,21 @@ The decoders of records are imported with the first record: callers that only ve
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32, crc32c
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress, refuse_large
-from seglog_format.codec.decoders import containers_of, decoders_of
-from seglog_format.codec.framing import frame_at
+from seglog_format.codec.compression import decompress
+from seglog_format.codec.framing import containers_of, decoders_of, frame_at, refuse_large
 from seglog_format.errors import CorruptRecordError, FormatError, Location, TruncatedError
 from seglog_format.model import (
+    DEFAULT_OUTPUT_LIMIT,
     INT64_MAX,
+    BatchHeader,
     CompressionCodec,
     Frame,
+    RecordBatch,
     RecordBatchHeader,
     Tail,
 )
@@ -27,11 +30,13 @@ from seglog_format.schema.fixed_fields import (
     RECORD_BATCH_HEADER_SIZE,
     batch_field_span,
 )
-from seglog_format.storage.byte_source import MemoryBytes
+from seglog_format.storage.byte_source import Buffer, ByteSource, MemoryBytes
 
 if TYPE_CHECKING:
-    from seglog_format.record_model import Message, Record, RecordBatch
-    from seglog_format.storage.byte_source import Buffer, ByteSource
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.model import Message, Record
+
 
 ANY_OFFSET: Final = 1 << 62
 """A base offset that gives a valid offset with every offset delta."""
@@ -106,8 +111,6 @@ def decode_unverified(
     frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, max_parts: int | None = None
 ) -> RecordBatch:
     """Decode an entry without verifying its checksum; arguments and errors as `decode_frame`."""
-    from seglog_format.record_model import RecordBatch  # noqa: PLC0415 - as above
-
     return RecordBatch(frame.position, frame.header, _decoded(frame, at, limit, max_parts))
 
 
@@ -255,3 +258,76 @@ def verify_checksum(frame: Frame, at: Location) -> None:
     if isinstance(frame.header, RecordBatchHeader):
         raise CorruptRecordError(field(at, "crc"), "SEG-BAT-003", expected=expected, found=found)
     raise CorruptRecordError(at.at("crc", MESSAGE_CRC_POSITION, 4), "SEG-MSG-004", expected=expected, found=found)
+
+
+# -- the records of an entry one by one, in memory that does not grow with their number --------------------------------
+#
+# A batch of a few hundred kilobytes may hold twenty million records, or one record with as many headers. As objects
+# they would take gigabytes, and a reader that needs only the first three would wait until all of them are built.
+
+
+KEPT_RECORDS: Final = 2**16
+"""Records of a batch that are checked before the first of them is returned: more than brokers accept in one batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedBatch:
+    """An entry of a log whose records are decoded while they are iterated over.
+
+    Attributes:
+        position: byte position in the file.
+        header: fixed fields as stored.
+        base_offset: the stored base offset; for a wrapper the offset of its first message.
+        records: records or messages in stored order; to be iterated over once.
+    """
+
+    position: int
+    header: BatchHeader
+    base_offset: int
+    records: Iterable[Record | Message]
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset after this entry."""
+        return self.header.next_offset
+
+
+def stream_frame(
+    frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, to_offset: int | None = None
+) -> StreamedBatch:
+    """Check an entry as `decode_frame` does, and return it with an iterable over its records.
+
+    Args:
+        frame: the entry.
+        at: location of the entry.
+        limit: bytes that decompression may produce at most.
+        to_offset: after the first `KEPT_RECORDS` of a batch, stop before a record at or above this offset.
+
+    Raises:
+        FormatError: the entry is damaged or refused. Iterating over the records also raises it, for damage after the
+            first `KEPT_RECORDS` of a batch.
+    """
+    header = frame.header
+    if not isinstance(header, RecordBatchHeader):
+        batch = decode_frame(frame, at=at, limit=limit)
+        return StreamedBatch(frame.position, header, batch.base_offset, batch.records)
+    records = _opened(frame, header, at, limit)
+    kept: Iterable[Record] = list(islice(records, KEPT_RECORDS))
+    if header.records_count > KEPT_RECORDS:
+        kept = chain(kept, takewhile(lambda record: to_offset is None or record.offset < to_offset, records))
+    return StreamedBatch(frame.position, header, header.base_offset, kept)
+
+
+def has_very_many_records(header: BatchHeader) -> bool:
+    """Return whether the header of an entry counts more than `KEPT_RECORDS` records."""
+    return isinstance(header, RecordBatchHeader) and header.records_count > KEPT_RECORDS
+
+
+def _opened(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -> Iterator[Record]:
+    verify_checksum(frame, at)
+    decoders = decoders_of(frame)
+    if decoders is not None:
+        return decoders.records(*records_section(frame, header, at, limit))
+    from seglog_format.codec.plain import stream_records  # noqa: PLC0415 - as above
+
+    return stream_records(*records_section(frame, header, at, limit))

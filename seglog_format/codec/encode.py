@@ -4,26 +4,24 @@ The encoder computes sizes and checksums, and writes all other values of the mod
 included. So an uncompressed batch encodes to the bytes that it was decoded from.
 
 Two encoders give the same bytes: packers written by hand, and those of `codec.reference`, which build every structure
-through its declaration. Below them stand the compression of content, and the conversion of Arrow columns.
+through its declaration. Below them stands the conversion of Arrow columns.
 """
 
 from __future__ import annotations
 
 import struct
-import threading
-import zlib
 from dataclasses import fields, replace
-from functools import cache, partial
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeVar, assert_never
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from construct import ConstructError
 
-from seglog_format.arguments import require_instance, require_integer
 from seglog_format.codec.checksum import crc32, crc32c
-from seglog_format.codec.decoders import Encoders
+from seglog_format.codec.compression import compress
+from seglog_format.codec.plain import Encoders
 from seglog_format.engine import Engine, encode_table
-from seglog_format.errors import UsageError
+from seglog_format.errors import UsageError, require_instance, require_integer
 from seglog_format.layouts import MESSAGE_V0_HEADER_LAYOUT, MESSAGE_V1_HEADER_LAYOUT, RECORD_BATCH_HEADER_LAYOUT
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
@@ -34,34 +32,26 @@ from seglog_format.model import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     CompressionCodec,
+    Message,
     MessageHeader,
+    Record,
+    RecordBatch,
     RecordBatchHeader,
 )
-from seglog_format.record_model import Message, Record, RecordBatch
-from seglog_format.schema.compression import Lz4FrameHeader, XerialHeader
 from seglog_format.schema.fields import unsigned_varint, zigzag
 from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
     BYTES_LENGTH,
-    LZ4_BLOCK_HEADER_SIZE,
-    LZ4_INDEPENDENT,
-    LZ4_MAGIC,
-    LZ4_STORED,
-    LZ4_VERSION,
     MAGIC_POSITION,
     MESSAGE_HEADERS,
     RECORD_BATCH_HEADER,
     RECORD_BATCH_HEADER_SIZE,
-    XERIAL_BLOCK_SIZE,
-    XERIAL_MAGIC,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
-
-    from seglog_format.storage.byte_source import Buffer
 
 
 # -- hand-written encoder of the records of a magic 2 batch (chapter 31), a tenth of the time of the declared schema --
@@ -233,110 +223,6 @@ def _only(kind: type[RecordT], records: Sequence[Record | Message]) -> list[Reco
         msg = f"header and records do not belong together: expected {kind.__name__} values only"
         raise UsageError(msg)
     return found
-
-
-# -- compression with the frames that brokers and their clients write (chapter 34) ------------------------------------
-
-
-GZIP_WINDOW_BITS: Final = 15 + 16
-SNAPPY_BLOCK_SIZE: Final = 32 * 1024
-LZ4_BLOCK_SIZE: Final = 64 * 1024
-LZ4_BLOCK_DESCRIPTOR: Final = 0x40
-XERIAL_VERSION: Final = 1
-ZSTD_LEVEL: Final = 3
-
-
-def compress(codec: CompressionCodec, data: Buffer, *, magic: int) -> bytes:
-    """Compress a records section, or the messages of a wrapper, at Kafka's default level.
-
-    Args:
-        codec: of the batch or wrapper.
-        data: any bytes.
-        magic: of the batch or wrapper: 0, 1 or 2.
-
-    Raises:
-        UsageError: zstd below magic 2 (SEG-MSG-018).
-    """
-    if not CompressionCodec.fits(codec, magic):
-        msg = f"zstd cannot be used in magic {magic} (SEG-MSG-018)"
-        raise UsageError(msg)
-    match codec:
-        case CompressionCodec.NONE:
-            return bytes(data)
-        case CompressionCodec.GZIP:
-            return _gzip(data)
-        case CompressionCodec.SNAPPY:
-            return _snappy(data)
-        case CompressionCodec.LZ4:
-            return _lz4(data, magic)
-        case CompressionCodec.ZSTD:
-            return _zstd(data)
-        case _:
-            assert_never(codec)
-
-
-def _gzip(data: Buffer) -> bytes:
-    """Compress to one member without name or time."""
-    return zlib.compress(data, wbits=GZIP_WINDOW_BITS)
-
-
-XERIAL_HEADER: Final = bytes(
-    XerialHeader.build({"magic": XERIAL_MAGIC, "version": XERIAL_VERSION, "compatible_version": XERIAL_VERSION})
-)
-
-
-def _snappy(data: Buffer) -> bytes:
-    """Compress to a xerial header and blocks of 32 KiB, at least one: a header alone is refused (SEG-COD-003)."""
-    import cramjam  # noqa: PLC0415 - loaded when snappy is written
-
-    found = [XERIAL_HEADER]
-    for start in range(0, len(data) or 1, SNAPPY_BLOCK_SIZE):
-        block = bytes(cramjam.snappy.compress_raw(data[start : start + SNAPPY_BLOCK_SIZE]))
-        found += (len(block).to_bytes(XERIAL_BLOCK_SIZE, "big"), block)
-    return b"".join(found)
-
-
-def _lz4(data: Buffer, magic: int) -> bytes:
-    """Compress to one frame of independent 64 KiB blocks; a block that does not shrink is stored."""
-    import lz4.block  # noqa: PLC0415 - loaded when lz4 is written
-
-    found: list[Buffer] = [_lz4_header(magic)]
-    for start in range(0, len(data), LZ4_BLOCK_SIZE):
-        piece = data[start : start + LZ4_BLOCK_SIZE]
-        packed = lz4.block.compress(piece, store_size=False)
-        size, content = (len(packed), packed) if len(packed) < len(piece) else (len(piece) | LZ4_STORED, piece)
-        found += (size.to_bytes(LZ4_BLOCK_HEADER_SIZE, "little"), content)
-    return b"".join([*found, bytes(LZ4_BLOCK_HEADER_SIZE)])  # a block of size 0 ends it
-
-
-@cache
-def _lz4_header(magic: int) -> bytes:
-    import xxhash  # noqa: PLC0415 - loaded when lz4 is written
-
-    fields = {
-        "magic": LZ4_MAGIC,
-        "flags": LZ4_VERSION | LZ4_INDEPENDENT,
-        "block_descriptor": LZ4_BLOCK_DESCRIPTOR,
-        "content_size": None,
-        "header_checksum": 0,
-    }
-    unsealed = bytes(Lz4FrameHeader.build(fields))[:-1]
-    hashed = unsealed if magic == 0 else unsealed[4:]  # SEG-COD-008: old brokers hashed the magic number, too
-    return unsealed + bytes([xxhash.xxh32_intdigest(hashed) >> 8 & 0xFF])
-
-
-CONTEXTS: Final = threading.local()
-"""The zstd compressor of each thread: to make one takes as long as to compress a batch."""
-
-
-def _zstd(data: Buffer) -> bytes:
-    """Compress to one frame without content size and checksum; an empty block ends it, as in a written stream."""
-    import zstandard  # noqa: PLC0415 - loaded when zstd is written
-
-    if not hasattr(CONTEXTS, "zstd"):
-        CONTEXTS.zstd = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_content_size=False, write_checksum=False)
-    stream = CONTEXTS.zstd.compressobj()
-    return bytes(stream.compress(data) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + stream.flush())
 
 
 # -- conversion of Arrow columns to record batches, by the columnar engine --------------------------------------------

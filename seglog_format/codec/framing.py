@@ -1,19 +1,23 @@
 """The walk from entry to entry of a log, on which every reader is built (chapter 20).
 
-The walk checks only sizes and magic. Checksums, counts and offsets are checked by its callers.
+The walk checks only sizes and magic. Checksums, counts and offsets are checked by its callers. Readers share this code:
+bytes may carry the decoders that parse them, and the plain engine parses bytes that carry none.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.codec.decoders import DeclaredBytes
-from seglog_format.errors import CorruptRecordError, Location, UnsupportedVersionError
+from seglog_format.errors import CorruptRecordError, Location, RefusedError, UnsupportedVersionError
 from seglog_format.model import (
+    DEFAULT_OUTPUT_LIMIT,
     ENTRY_PREFIX_SIZE,
+    AbortedTxn,
     BatchHeader,
     Frame,
     MessageHeader,
+    Record,
     RecordBatchHeader,
     StoredFrame,
     Tail,
@@ -26,13 +30,15 @@ from seglog_format.schema.fixed_fields import (
     MESSAGE_V1_HEADER,
     RECORD_BATCH_HEADER,
 )
-from seglog_format.storage.byte_source import source_of
+from seglog_format.storage.byte_source import ByteSource, Closing, FirstBytes, Readable, SourceFile, Window, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from seglog_format.codec.container_headers import ContainerHeaders
+    from seglog_format.codec.plain import MessageReader
+    from seglog_format.codec.side_files import DecodedSnapshot
     from seglog_format.packing import Packer
-    from seglog_format.storage.byte_source import ByteSource, Readable
 
 MIN_ENTRY_SIZE: Final = 14
 """Smallest size field: the fixed fields of a magic 0 message (SEG-LOG-003)."""
@@ -222,3 +228,150 @@ def check_header_size(size: int, least: int, at: Location) -> None:
     if size < least:
         expected, found = f"{least - ENTRY_PREFIX_SIZE} or more", size - ENTRY_PREFIX_SIZE
         raise CorruptRecordError(at.at("batch_length", 8, 4), "SEG-BAT-002", expected=expected, found=found)
+
+
+def refuse_large(frame: Frame, at: Location, limit: int) -> None:
+    """Refuse an entry that is too large to be loaded whole into memory.
+
+    Raises:
+        RefusedError: it is larger than both the limit and `DEFAULT_OUTPUT_LIMIT` (SEG-COD-016).
+    """
+    most, size = max(limit, DEFAULT_OUTPUT_LIMIT), frame.header.size_in_bytes
+    if size > most:
+        at = at.at("size", 8, 4)
+        raise RefusedError(at, "SEG-COD-016", expected=f"an entry of at most {most} bytes", found=size)
+
+
+# -- decoders that the bytes of a log carry ----------------------------------------------------------------------------
+
+
+class ControlReader(NamedTuple):
+    """Parsers of the two numbers at the start of the parts of a control record; they raise `CorruptRecordError`.
+
+    Attributes:
+        key: returns version and type id.
+        marker: returns version and coordinator epoch of the value of an end marker.
+    """
+
+    key: Callable[[bytes, Location], tuple[int, int]]
+    marker: Callable[[bytes, Location], tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoders:
+    """Parsers of the fields of logs and of the files beside them. Values and errors are those of the plain engine.
+
+    Attributes:
+        frame_at: see `seglog_format.codec.framing.frame_at`.
+        whole_frame: see `seglog_format.codec.framing.whole_frame`.
+        computed_crc: see `seglog_format.codec.decode.computed_crc`.
+        records: yields the records of a decompressed section.
+        first_record: decodes the first record of a section, whatever follows it.
+        messages: reads the stored fields of messages.
+        containers: parses the headers of compressed data.
+        controls: reads keys of control records, and end markers.
+        slots: returns a packer that reads the same slots as the given one.
+        transaction_index: decodes the entries of a transaction index.
+        producer_snapshot: decodes a producer snapshot.
+    """
+
+    frame_at: Callable[[DeclaredBytes, int, int, str], Frame | Tail]
+    whole_frame: Callable[[DeclaredBytes, int, int, Location], Frame]
+    computed_crc: Callable[[Frame], int]
+    records: Callable[[bytes, RecordBatchHeader, Location], Iterator[Record]]
+    first_record: Callable[[bytes, RecordBatchHeader, Location], Record]
+    messages: MessageReader
+    containers: ContainerHeaders
+    controls: ControlReader
+    slots: Callable[[Packer], Packer]
+    transaction_index: Callable[[memoryview, Location], tuple[AbortedTxn, ...]]
+    producer_snapshot: Callable[[memoryview, Location], DecodedSnapshot]
+
+
+class DeclaredBytes:
+    """Bytes with the decoders that parse their fields.
+
+    Attributes:
+        decoders: parse the fields.
+        path: file name for errors; empty for bytes without a file.
+        size: number of bytes.
+    """
+
+    __slots__ = ("_source", "decoders", "path", "size", "view", "window")
+
+    def __init__(self, source: ByteSource, decoders: Decoders) -> None:
+        self._source = source
+        self.decoders = decoders
+        self.path = source.path
+        self.size = source.size
+        self.view: Callable[[int, int], memoryview] = source.view
+        self.window: Callable[..., Window] = source.window
+
+    def first(self, size: int) -> DeclaredBytes:
+        """Return the first bytes, as if the source ended after them."""
+        return DeclaredBytes(FirstBytes(self._source, size), self.decoders)
+
+
+class DeclaredFile(DeclaredBytes, Closing):
+    """An open file with the decoders that parse its fields."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: SourceFile, decoders: Decoders) -> None:
+        super().__init__(file, decoders)
+        self._file = file
+
+    def expect(self, start: int, end: int | None) -> None:
+        """Announce the range that will be read."""
+        self._file.expect(start, end)
+
+    def forget(self) -> None:
+        """Release the memory that holds bytes read so far."""
+        self._file.forget()
+
+    def release_before(self, position: int) -> None:
+        """Release memory from time to time, while bytes are read from start to end."""
+        self._file.release_before(position)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class DeclaredFrame(StoredFrame):
+    """An entry in bytes with decoders; these also decode the entry.
+
+    Attributes:
+        decoders: of the bytes.
+    """
+
+    __slots__ = ("decoders",)
+    decoders: Decoders
+
+    def __init__(self, position: int, header: BatchHeader, source: DeclaredBytes) -> None:
+        """Store where the entry is; arguments as for `StoredFrame`."""
+        super().__init__(position, header, source)
+        object.__setattr__(self, "decoders", source.decoders)
+
+
+def decoders_of(carrier: ByteSource | Frame) -> Decoders | None:
+    """Return the decoders of some bytes, or of an entry in them; None if the plain engine parses them."""
+    return carrier.decoders if isinstance(carrier, DeclaredBytes | DeclaredFrame) else None
+
+
+def plain_headers() -> ContainerHeaders:
+    """Return the plain engine's parsers of the headers of compressed data."""
+    from seglog_format.codec.container_headers import PLAIN  # noqa: PLC0415 - loaded when compressed data is read
+
+    return PLAIN
+
+
+def containers_of(frame: Frame) -> ContainerHeaders:
+    """Return the parsers of the headers of the compressed data in an entry."""
+    decoders = decoders_of(frame)
+    return plain_headers() if decoders is None else decoders.containers
+
+
+def first_bytes(source: ByteSource, size: int) -> ByteSource:
+    """Return a source that ends after the first bytes of another."""
+    return source.first(size) if isinstance(source, DeclaredBytes) else FirstBytes(source, size)

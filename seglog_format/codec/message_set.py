@@ -11,8 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress, refuse_large
-from seglog_format.codec.decoders import containers_of, decoders_of
+from seglog_format.codec.compression import decompress
+from seglog_format.codec.framing import containers_of, decoders_of, refuse_large
 from seglog_format.codec.plain import (
     MessageReader,
     StoredMessage,
@@ -22,14 +22,15 @@ from seglog_format.codec.plain import (
 )
 from seglog_format.errors import CorruptRecordError, Location, RefusedError
 from seglog_format.model import (
+    DEFAULT_OUTPUT_LIMIT,
     ENTRY_PREFIX_SIZE,
     INT64_MAX,
     NO_TIMESTAMP,
     CompressionCodec,
+    Message,
     MessageHeader,
     TimestampType,
 )
-from seglog_format.record_model import Message
 from seglog_format.schema.fixed_fields import (
     BYTES_LENGTH,
     ENTRY_PREFIX,
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.codec.container_headers import ContainerHeaders
-    from seglog_format.model import Frame
-    from seglog_format.record_model import RecordBatch
+    from seglog_format.model import Frame, RecordBatch
 
 
 @dataclass(frozen=True, slots=True)

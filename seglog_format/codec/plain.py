@@ -5,8 +5,10 @@ Values and errors are those of the declared schema, as the tests verify; this de
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast, overload
 
 from seglog_format.errors import CorruptRecordError, Location, RefusedError
 from seglog_format.model import (
@@ -14,17 +16,17 @@ from seglog_format.model import (
     INT32_MAX,
     INT64_MAX,
     NO_SEQUENCE,
+    MessageHeader,
+    Record,
     RecordBatchHeader,
+    RecordHeader,
     TimestampType,
     add_sequence,
 )
-from seglog_format.record_model import Record, RecordHeader
 from seglog_format.schema.fixed_fields import BYTES_LENGTH, MAGIC_POSITION, MESSAGE_HEADERS, MESSAGE_MIN_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from seglog_format.model import MessageHeader
 
 
 def require_more(section: bytes, position: int, index: int, header: RecordBatchHeader, at: Location) -> None:
@@ -410,3 +412,116 @@ class RecordReading(FieldReading):
             return ()
         self._spend(count)
         return tuple([self.header(number) for number in range(count)])
+
+
+# -- records one by one, and headers that are decoded when they are accessed -------------------------------------------
+
+
+KEPT_HEADERS: Final = 4096
+"""Maximum headers of a record that are decoded at once; if there are more, each is decoded when it is accessed."""
+
+
+def stream_records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
+    """Yield the records of a batch, as `decode_records` returns them.
+
+    Args:
+        section: everything after the batch header, decompressed.
+        header: of the batch.
+        at: location of the section; positions in errors are relative to it.
+
+    Raises:
+        CorruptRecordError: while iterating: a record is damaged, or the section does not hold the counted records.
+    """
+    return _StreamReading(section, header, at).records()
+
+
+class _StreamReading(RecordReading):
+    """Reads records one by one; very many headers of a record stay bytes."""
+
+    __slots__ = ()
+
+    def _headers(self, count: int, stop: int) -> tuple[RecordHeader, ...]:
+        if not KEPT_HEADERS < count <= stop - self.position:
+            return super()._headers(count, stop)
+        headers = StoredHeaders(self.data, self.position, count)
+        self.position = headers.end()
+        return cast("tuple[RecordHeader, ...]", headers)
+
+
+class StoredHeaders(Sequence[RecordHeader]):
+    """The headers of a record as stored bytes, each decoded when it is accessed.
+
+    Args:
+        data: bytes with the headers.
+        start: position of the first header.
+        count: number of headers.
+    """
+
+    def __init__(self, data: bytes, start: int, count: int) -> None:
+        self._data, self._start, self._count = data, start, count
+
+    def end(self) -> int:
+        """Read to the end of the last header.
+
+        Raises:
+            FieldError: a header is damaged.
+        """
+        reading = self._reading()
+        for number in range(self._count):
+            reading.header(number)
+        return reading.position
+
+    def _reading(self) -> FieldReading:
+        return FieldReading(self._data, self._start)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[RecordHeader]:
+        reading = self._reading()
+        return (reading.header(number) for number in range(self._count))
+
+    @overload
+    def __getitem__(self, index: int) -> RecordHeader: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[RecordHeader]: ...
+
+    def __getitem__(self, index: int | slice) -> RecordHeader | Sequence[RecordHeader]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(self._count))]
+        number = range(self._count)[index]
+        return next(islice(self, number, None))
+
+
+# -- what the encoders of entries have in common -----------------------------------------------------------------------
+
+
+class Encoders(NamedTuple):
+    """Writers of the structures of an entry.
+
+    Attributes:
+        record: returns the bytes of a record of magic 2.
+        batch: returns the bytes of a batch: its header, with size and checksum, and the given bytes after it.
+        message: returns the bytes of a message of magic 0 or 1, with size and checksum.
+    """
+
+    record: Callable[[Record], bytes]
+    batch: Callable[[RecordBatchHeader, bytes], bytes]
+    message: Callable[[MessageHeader, bytes | None, bytes | None], bytes]
+
+
+def varint_size(value: int) -> int:
+    """Return the size of the shortest encoding of a signed number (SEG-REC-005)."""
+    return ((value if value >= 0 else ~value).bit_length() + 7) // 7  # a bit for the sign, and 7 bits in a byte
+
+
+def body_size(record: Record) -> int:
+    """Return the size of a record after its length field, with the shortest varints."""
+    size = 1 + varint_size(record.timestamp_delta) + varint_size(record.offset_delta)
+    size += _nullable_size(record.key) + _nullable_size(record.value) + varint_size(len(record.headers))
+    return size + sum(_nullable_size(header.key) + _nullable_size(header.value) for header in record.headers)
+
+
+def _nullable_size(data: bytes | None) -> int:
+    return varint_size(-1) if data is None else varint_size(len(data)) + len(data)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from construct import ConstructError, Struct, Tell
 
 from seglog_format.codec.parse import parse
-from seglog_format.errors import CorruptRecordError, UsageError
+from seglog_format.errors import CorruptRecordError, Location, UsageError
 from seglog_format.schema.fields import SchemaError
 from seglog_format.schema.protocol import (
     SIMPLE_TYPES,
@@ -25,7 +25,6 @@ from seglog_format.schema.protocol import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seglog_format.errors import Location
     from seglog_format.schema.protocol import FieldType, MessageDefinition
 
 Plain: TypeAlias = dict[str, object]

@@ -14,28 +14,25 @@ from crcmod import mkCrcFun
 
 from seglog_format.codec.checksum import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL
 from seglog_format.codec.container_headers import ContainerHeaders, GzipTrailer, Lz4Header, ZstdHeader
-from seglog_format.codec.decoders import (
+from seglog_format.codec.framing import (
+    MAX_TRAILING_SIZE,
+    MIN_ENTRY_SIZE,
     ControlReader,
     DeclaredBytes,
     DeclaredFile,
     DeclaredFrame,
     Decoders,
-    Encoders,
-    body_size,
-)
-from seglog_format.codec.framing import (
-    MAX_TRAILING_SIZE,
-    MIN_ENTRY_SIZE,
     check_header_size,
     check_magic,
     short_tail,
     tail_of_size,
 )
-from seglog_format.codec.index_entries import check_transaction_version
 from seglog_format.codec.parse import explain, parse
 from seglog_format.codec.plain import (
+    Encoders,
     MessageReader,
     StoredMessage,
+    body_size,
     check_message,
     record_offset,
     record_sequence,
@@ -50,12 +47,21 @@ from seglog_format.codec.side_files import (
     DecodedSnapshot,
     check_count,
     check_size,
+    check_transaction_version,
     check_version,
     require_crc,
 )
 from seglog_format.errors import Location
-from seglog_format.model import ENTRY_PREFIX_SIZE, AbortedTxn, BatchHeader, MessageHeader, RecordBatchHeader
-from seglog_format.record_model import ProducerStateEntry, Record, RecordHeader
+from seglog_format.model import (
+    ENTRY_PREFIX_SIZE,
+    AbortedTxn,
+    BatchHeader,
+    MessageHeader,
+    ProducerStateEntry,
+    Record,
+    RecordBatchHeader,
+    RecordHeader,
+)
 from seglog_format.schema.compression import (
     GzipMemberHeader,
     GzipMemberTrailer,
@@ -74,7 +80,6 @@ from seglog_format.schema.fixed_fields import (
     TIME_INDEX_ENTRY,
     TRANSACTION_INDEX_ENTRY,
     XERIAL_MAGIC,
-    ZSTD_BLOCK_HEADER_SIZE,
 )
 from seglog_format.schema.message_set import MESSAGES, MessageV0, MessageV0Header, MessageV1Header
 from seglog_format.schema.offset_index import OffsetIndexEntry
@@ -86,7 +91,7 @@ from seglog_format.schema.record_batch import RecordBatchHeader as RecordBatchHe
 from seglog_format.schema.time_index import TimeIndexEntry
 from seglog_format.schema.tracing import trace
 from seglog_format.schema.transaction_index import TransactionIndexEntry
-from seglog_format.storage.byte_source import source_of
+from seglog_format.storage.byte_source import Buffer, Readable, SourceFile, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -94,7 +99,6 @@ if TYPE_CHECKING:
 
     from seglog_format.model import Frame, Tail
     from seglog_format.packing import Packer
-    from seglog_format.storage.byte_source import Buffer, Readable, SourceFile
     from seglog_format.storage.log_storage import DirectoryEntries, FileStatus, LogStorage, SizeCheck
 
 
@@ -234,9 +238,9 @@ def zstd_header(data: memoryview, at: Location) -> ZstdHeader:
     return ZstdHeader(found.descriptor, found.window, found.dictionary_id, found.content_size, found.size_in_bytes)
 
 
-def zstd_block(data: memoryview) -> int:
-    """Return the fields of a zstd block header; bytes that are missing at the end count as zeros."""
-    return int(ZstdBlockHeader.parse(bytes(data[:ZSTD_BLOCK_HEADER_SIZE]).ljust(ZSTD_BLOCK_HEADER_SIZE, b"\0")).fields)
+def zstd_block(data: bytes) -> int:
+    """Return the fields of a zstd block header."""
+    return int(ZstdBlockHeader.parse(data).fields)
 
 
 def zstd_skippable(data: memoryview, at: Location) -> int:

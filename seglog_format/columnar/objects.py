@@ -43,8 +43,7 @@ from seglog_format.columnar.memory import (
 from seglog_format.columnar.messages import message_parts, message_timestamp
 from seglog_format.columnar.notes import NOTE_SIZE
 from seglog_format.columnar.records import DAMAGED, INT32_BYTES, INT64_BYTES, varint
-from seglog_format.model import INT32_MAX, TimestampType
-from seglog_format.record_model import Message, Record, RecordHeader
+from seglog_format.model import INT32_MAX, Message, Record, RecordHeader, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Numbers
     from seglog_format.columnar.schema import Shape
     from seglog_format.errors import FormatError
-    from seglog_format.model import BatchHeader
-    from seglog_format.record_model import Message, Record
+    from seglog_format.model import BatchHeader, Message, Record
 
 
 class FallbackEntry(Protocol):

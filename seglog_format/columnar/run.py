@@ -22,7 +22,7 @@ from seglog_format.columnar.reader import read_batches, read_messages
 from seglog_format.columnar.schema import ENTRY_COLUMNS
 from seglog_format.columnar.windows import Windows
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.model import GREATEST_OFFSET
+from seglog_format.model import GREATEST_OFFSET, BatchHeader, Message, Record
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers
     from seglog_format.columnar.request import Request, Source, Start
     from seglog_format.columnar.windows import Pool
-    from seglog_format.model import BatchHeader
-    from seglog_format.record_model import Message, Record
 
 
 ARENA_SIZE: Final = 8 * 2**20

@@ -16,7 +16,7 @@ from seglog_format.columnar.run import RecordRun, run_of
 from seglog_format.columnar.schema import Shape
 from seglog_format.columnar.windows import WINDOW_SIZE, own_pool
 from seglog_format.errors import FormatError
-from seglog_format.model import GREATEST_OFFSET
+from seglog_format.model import GREATEST_OFFSET, Message, Record
 from seglog_format.scan_statistics import ScanStatistics
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from seglog_format.columnar.request import FallbackEntry, Request, Source
     from seglog_format.columnar.run import Run
     from seglog_format.columnar.schema import Layout
-    from seglog_format.record_model import Message, Record
     from seglog_format.storage.byte_source import Window
 
 

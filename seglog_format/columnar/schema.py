@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from seglog_format.columnar.arrays import Numbers
     from seglog_format.columnar.batch_table import BatchTable
-    from seglog_format.model import BatchHeader
-    from seglog_format.record_model import Message, Record
+    from seglog_format.model import BatchHeader, Message, Record
 
 
 TYPES: Final[dict[str, pa.DataType]] = {

@@ -12,10 +12,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from seglog_format.codec.control_record import hidden_data
-from seglog_format.codec.decode import decode_frame
-from seglog_format.codec.decoders import DeclaredBytes
-from seglog_format.codec.framing import frame_at
-from seglog_format.codec.record_stream import stream_frame
+from seglog_format.codec.decode import decode_frame, stream_frame
+from seglog_format.codec.framing import DeclaredBytes, frame_at
 from seglog_format.engine import Engine, engine_for, prefilter
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lines.logs import RecordLines, WantedEntries

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_format.cleaning.compaction import plan_compaction
 from seglog_format.cleaning.compaction_pass import facts_of
 from seglog_format.cleaning.retention import NEVER_TIERED, date_text, unit_guess
-from seglog_format.codec.record_stream import stream_frame
+from seglog_format.codec.decode import stream_frame
 from seglog_format.doctor.statements import Hurt, Kind, Statement, typed
 from seglog_format.errors import FormatError, Location
 from seglog_format.lines.logs import codec_name
-from seglog_format.model import NO_PRODUCER_ID, NO_TIMESTAMP, RecordBatchHeader
+from seglog_format.model import NO_PRODUCER_ID, NO_TIMESTAMP, Frame, Message, Record, RecordBatchHeader
 from seglog_format.state.config import LogConfig
 from seglog_format.storage.files import LOCAL_FILES
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import PartitionEntry
     from seglog_format.log.partition import Partition
-    from seglog_format.model import Frame
-    from seglog_format.record_model import Message, Record
 
 
 # -- why segments stay that should go ----------------------------------------------------------------------------------

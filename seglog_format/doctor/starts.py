@@ -16,7 +16,7 @@ from seglog_format.errors import Location
 from seglog_format.log.gaps import GapKind
 from seglog_format.log.listing import list_partition
 from seglog_format.log.path_kind import packed_with, unnamed_base_offset
-from seglog_format.model import MissingOffsets
+from seglog_format.model import MetaProperties, MissingOffsets
 from seglog_format.names import METADATA_TOPICS, FileKind, segment_file_name
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
 from seglog_format.recovery.plan import DELETE_STATE, LossReason, circumstances_of, losses_of
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import LogDirectory, TopicPartition
     from seglog_format.log.listing import LogDirectoryListing, PartitionEntry
     from seglog_format.log.partition import Partition
-    from seglog_format.record_model import MetaProperties
     from seglog_format.recovery.plan import Losses, LostOffsets, RecoveryPlan
     from seglog_format.recovery.segment_scan import Cut
     from seglog_format.recovery.start_problems import StartProblem

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from seglog_format.cluster.cluster import OPEN_STATES, transaction_state
 from seglog_format.errors import FormatError
 from seglog_format.log.transactions import end_marker
-from seglog_format.model import RecordBatchHeader
+from seglog_format.model import BatchHeader, RecordBatchHeader
 from seglog_format.names import TRANSACTION_STATE
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import TopicPartition
     from seglog_format.log.listing import PartitionEntry
     from seglog_format.log.partition import Partition
-    from seglog_format.model import BatchHeader
 
 
 class Standing(Enum):

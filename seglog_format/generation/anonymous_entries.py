@@ -12,9 +12,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglog_format.codec.checksum import crc32, crc32c
-from seglog_format.codec.compression import decompress
+from seglog_format.codec.compression import compress, decompress
 from seglog_format.codec.decode import computed_crc
-from seglog_format.codec.encode import compress
 from seglog_format.codec.parse import parse
 from seglog_format.codec.protocol import decode_whole, encode_message
 from seglog_format.errors import FormatError, Location, UsageError

@@ -26,7 +26,7 @@ from seglog_format.generation.recipe import parse_recipe, random_recipe, recipe_
 from seglog_format.generation.recipe_model import Recipe, SeededRandom
 from seglog_format.generation.stream import PartitionStream
 from seglog_format.layouts import RECORD_BATCH_HEADER_LAYOUT
-from seglog_format.model import ENTRY_PREFIX_SIZE, TimestampOffset, TimestampType
+from seglog_format.model import ENTRY_PREFIX_SIZE, ControlRecordType, TimestampOffset, TimestampType
 from seglog_format.names import partition_directory_name
 from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, ENTRY_PREFIX
 from seglog_format.state.config import BrokerGeneration, IndexUnit
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from seglog_format.generation.plan import PlannedAppend
     from seglog_format.generation.recipe_model import TopicRecipe
     from seglog_format.generation.stream import Lane, Placed, Placing
-    from seglog_format.model import ControlRecordType
     from seglog_format.state.config import LogConfig
     from seglog_format.writing.writer import PartitionWriter
 

@@ -21,11 +21,13 @@ from seglog_format.model import (
     NO_TIMESTAMP,
     CompressionCodec,
     ControlRecordType,
+    Record,
+    RecordBatch,
     RecordBatchHeader,
+    RecordHeader,
     TimestampType,
     add_sequence,
 )
-from seglog_format.record_model import Record, RecordBatch, RecordHeader
 from seglog_format.state.producer_state import Origin
 
 if TYPE_CHECKING:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from seglog_format.log.partition import Partition
-    from seglog_format.record_model import Message, Record, RecordBatch
+    from seglog_format.model import Message, Record, RecordBatch
 
 
 # -- options of the command line in place of values of a recipe --------------------------------------------------------
@@ -270,7 +270,7 @@ def _check_step(step: StepRecipe, config: LogConfig, version: int, location: str
     wrong: dict[str, object] = {
         "headers, producers, and traces of compaction need magic 2": step.magic < MAGIC_2
         and (step.headers.count[1] or step.producers.kind != "plain" or changed_by_compaction),
-        "zstd needs magic 2 (SEG-MSG-018)": step.magic < MAGIC_2 and step.codec == "zstd",
+        f"{step.codec} needs magic 2 (SEG-MSG-018)": not CompressionCodec.fits(CODECS.index(step.codec), step.magic),
         "gap, removed and emptied need role = 'follower'": step.role == "leader"
         and (step.gap[1] or changed_by_compaction),
         "open and abort need transactional producers": step.producers.kind != "transactional"

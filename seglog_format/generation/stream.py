@@ -15,8 +15,15 @@ from seglog_format.engine import is_installed
 from seglog_format.errors import UsageError
 from seglog_format.generation.plan import NO_PRODUCER, PlannedProducer, PlannedTransaction, still_open, team_of
 from seglog_format.generation.recipe_model import SHUFFLED_SPAN, HeaderRecipe, ValueRecipe
-from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP, ControlRecordType, TimestampType, add_sequence
-from seglog_format.record_model import Record, RecordHeader
+from seglog_format.model import (
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    ControlRecordType,
+    Record,
+    RecordHeader,
+    TimestampType,
+    add_sequence,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

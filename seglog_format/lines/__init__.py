@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import SIDE_FILE_LINES, file_line, log_lines
 from seglog_format.lines.options import LineOptions, opened
 from seglog_format.lines.sources import Source, SourceKind, source_of, sources_of
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

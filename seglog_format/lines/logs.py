@@ -8,16 +8,15 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.control_record import decode_control_record, decode_early_control_record
-from seglog_format.codec.decode import checksum_is_valid, verify_checksum
+from seglog_format.codec.decode import StreamedBatch, checksum_is_valid, stream_frame, verify_checksum
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, FrameWalk
-from seglog_format.codec.record_stream import stream_frame
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.lines.options import byte_writer, list_of
 from seglog_format.lines.sources import SourceKind
 from seglog_format.log.entry_table import in_order, proven_start
 from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
 from seglog_format.log.search import unexpected_end
-from seglog_format.model import NO_PRODUCER_ID, CompressionCodec, TailKind
+from seglog_format.model import NO_PRODUCER_ID, CompressionCodec, Message, TailKind
 from seglog_format.names import (
     EARLY_METADATA_TOPIC,
     METADATA_TOPIC,
@@ -25,20 +24,26 @@ from seglog_format.names import (
     FileKind,
     parse_partition_directory,
 )
-from seglog_format.record_model import Message
 from seglog_format.storage.byte_source import MAX_WHOLE_SIZE, max_text_size, refuse_beyond, refuse_whole, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seglog_format.codec.record_stream import StreamedBatch
     from seglog_format.lines.options import Line, LineOptions
     from seglog_format.lines.sources import Source
-    from seglog_format.model import AbortedTxn, BatchHeader, Frame, Tail
-    from seglog_format.record_model import ProducerStateEntry, Record, RecordBatch, RecordHeader
-    from seglog_format.storage.byte_source import ByteSource, Readable
 
     ApplicationDecoder = Callable[[bytes | None, bytes | None], dict[str, object] | None]
+    from seglog_format.model import (
+        AbortedTxn,
+        BatchHeader,
+        Frame,
+        ProducerStateEntry,
+        Record,
+        RecordBatch,
+        RecordHeader,
+        Tail,
+    )
+    from seglog_format.storage.byte_source import ByteSource, Readable
 
 
 def log_lines(

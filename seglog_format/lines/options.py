@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.lines.sources import SourceKind
 from seglog_format.log.entry_table import WantedRange
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT
 from seglog_format.storage.byte_source import MAX_LOG_SIZE, MAX_WHOLE_SIZE, refuse_beyond, refuse_large_log, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seglog_format.lines.sources import Source
-    from seglog_format.storage.byte_source import Readable, SourceFile
 
     ByteWriter = Callable[[bytes | None], object]
+    from seglog_format.storage.byte_source import Readable, SourceFile
 
 
 BytesAs: TypeAlias = Literal["utf8", "hex", "base64"]

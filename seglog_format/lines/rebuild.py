@@ -25,14 +25,18 @@ from seglog_format.model import (
     TRANSACTIONAL_BIT,
     AbortedTxn,
     CompressionCodec,
+    Message,
     MessageHeader,
     OffsetPosition,
+    ProducerStateEntry,
+    Record,
+    RecordBatch,
     RecordBatchHeader,
+    RecordHeader,
     TimestampOffset,
     TimestampType,
 )
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
-from seglog_format.record_model import Message, ProducerStateEntry, Record, RecordBatch, RecordHeader
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 
 if TYPE_CHECKING:

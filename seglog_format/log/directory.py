@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack
 
 from seglog_format import engine
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import UsageError
-from seglog_format.log.broker_lock import is_locked
+from seglog_format.log.directory_lock import is_locked
 from seglog_format.log.listing import (
     REACHED,
     LogDirectoryListing,
@@ -23,6 +22,7 @@ from seglog_format.log.listing import (
 from seglog_format.log.partition import Partition
 from seglog_format.log.path_kind import require_log_directory
 from seglog_format.log.scanning import DEFAULT_COLUMNS
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT
 from seglog_format.names import FileKind
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format import engine
-from seglog_format.codec.decoders import DeclaredBytes
-from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at, walk
+from seglog_format.codec.framing import MAX_TRAILING_SIZE, DeclaredBytes, frame_at, walk
 from seglog_format.engine import Engine, engine_for
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UnreadableError, UsageError
 from seglog_format.layouts import MESSAGE_V1_HEADER_LAYOUT
@@ -32,8 +31,7 @@ from seglog_format.schema.fixed_fields import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from seglog_format.model import BatchHeader, Frame
-    from seglog_format.record_model import Message, Record, RecordBatch
+    from seglog_format.model import BatchHeader, Frame, Message, Record, RecordBatch
     from seglog_format.storage.byte_source import ByteSource
 
 

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
     from seglog_format.log.entry_table import Overlap
     from seglog_format.log.listing import NamedFile, PartitionListing
-    from seglog_format.model import Frame, OffsetPosition, TimestampOffset
     from seglog_format.storage.log_storage import LogStorage
 
     OnGap: TypeAlias = Callable[["Gap"], None]
     OnCorrupt: TypeAlias = Callable[[FormatError], None]
     AtBorder: TypeAlias = Callable[[int, int, int | None, int | None], None]
+    from seglog_format.model import Frame, OffsetPosition, TimestampOffset
 
 
 INDEXES: Final[dict[FileKind, type[OffsetIndex | TimeIndex]]] = {

@@ -14,9 +14,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar
 
-from seglog_format.arguments import Closing
-from seglog_format.codec.decoders import decoders_of
-from seglog_format.codec.index_entries import (
+from seglog_format.codec.framing import decoders_of
+from seglog_format.codec.side_files import (
     Slots,
     slot_fields,
     trailing_zero_size,
@@ -24,10 +23,18 @@ from seglog_format.codec.index_entries import (
     usable_time_slots,
 )
 from seglog_format.errors import FormatError, Location, SeglogError
-from seglog_format.model import NO_TIMESTAMP, OffsetPosition, TimestampOffset
+from seglog_format.model import NO_TIMESTAMP, AbortedTxn, OffsetPosition, ProducerStateEntry, TimestampOffset
 from seglog_format.names import parse_file_name
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
-from seglog_format.storage.byte_source import FIRST_WINDOW, MAX_LOG_SIZE, MAX_WHOLE_SIZE, MemoryBytes, refuse_beyond
+from seglog_format.storage.byte_source import (
+    FIRST_WINDOW,
+    MAX_LOG_SIZE,
+    MAX_WHOLE_SIZE,
+    ByteSource,
+    Closing,
+    MemoryBytes,
+    refuse_beyond,
+)
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
@@ -35,10 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from seglog_format.log.listing import NamedFile
-    from seglog_format.model import AbortedTxn
     from seglog_format.packing import Packer
-    from seglog_format.record_model import ProducerStateEntry
-    from seglog_format.storage.byte_source import ByteSource
     from seglog_format.storage.log_storage import LogStorage
 
 

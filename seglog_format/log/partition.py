@@ -8,10 +8,8 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.arguments import Closing, require_offset, require_offsets
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine import COLUMNAR_SIZE, Engine, engine_for
-from seglog_format.errors import FormatError, OffsetOutOfRangeError, UsageError
+from seglog_format.errors import FormatError, OffsetOutOfRangeError, UsageError, require_offset, require_offsets
 from seglog_format.log.entry_table import is_within
 from seglog_format.log.gaps import GapWatch, reporting, tiered_gap, warn_of_gap
 from seglog_format.log.listing import PartitionListing, greatest, list_partition, reached_offsets
@@ -36,8 +34,9 @@ from seglog_format.log.timestamps import (
     start_not_older,
 )
 from seglog_format.log.transactions import scan_transactions
-from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT, INT64_MAX, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind
+from seglog_format.storage.byte_source import Closing
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
@@ -54,8 +53,7 @@ if TYPE_CHECKING:
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.scanning import EntryPosition
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import AbortedTxn, MissingOffsets
-    from seglog_format.record_model import Message, Record, RecordBatch
+    from seglog_format.model import AbortedTxn, Message, MissingOffsets, Record, RecordBatch
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.log_storage import LogStorage
     from seglog_format.values.decoder import Decoder

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from seglog_format import engine
-from seglog_format.codec.decoders import decoders_of
+from seglog_format.codec.framing import decoders_of
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.entry_table import overlap_of
 from seglog_format.log.segment import starts_at
@@ -19,16 +19,15 @@ from seglog_format.schema.fixed_fields import RECORD_BATCH_MAGIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from seglog_format.codec.record_stream import StreamedBatch
+    from seglog_format.codec.decode import StreamedBatch
     from seglog_format.log.gaps import AtBorder
     from seglog_format.log.search import Wanted
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import BatchHeader
-    from seglog_format.record_model import Message, Record, RecordBatch
     from seglog_format.storage.byte_source import Buffer
 
     FindRecord: TypeAlias = Callable[[Buffer, int, int, int], int | None]
+    from seglog_format.model import BatchHeader, Message, Record, RecordBatch
 
 
 QUICK_SIZE: Final = 2**16
@@ -364,7 +363,7 @@ class LogReader:
         Raises:
             FormatError: the entry is damaged or refused, or the entry before the first one is damaged.
         """
-        from seglog_format.codec.record_stream import has_very_many_records, stream_frame  # noqa: PLC0415 - as above
+        from seglog_format.codec.decode import has_very_many_records, stream_frame  # noqa: PLC0415 - as above
 
         if not has_very_many_records(frame.header):
             return self.decode(segment, frame) if first is None else self.first_batch(segment, frame, first)

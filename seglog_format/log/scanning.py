@@ -14,9 +14,9 @@ from seglog_format.engine import Engine
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.entry_table import in_order, is_sparse, overlap_of
 from seglog_format.log.reading import Borders, delivered
-from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, Tail
+from seglog_format.model import GREATEST_OFFSET, INT64_MAX, BatchHeader, Frame, Message, Record, Tail
 from seglog_format.scan_statistics import ScanStatistics
-from seglog_format.storage.byte_source import MemoryBytes
+from seglog_format.storage.byte_source import Buffer, ByteSource, MemoryBytes, Window
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from seglog_format.log.reading import Isolation, LogReader
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import BatchHeader
-    from seglog_format.record_model import Message, Record
-    from seglog_format.storage.byte_source import Buffer, ByteSource, Window
     from seglog_format.storage.log_storage import LogStorage
 
 

@@ -19,21 +19,13 @@ from seglog_format.errors import (
     UnreadableError,
 )
 from seglog_format.log.entry_table import OffsetRange, is_within
-from seglog_format.model import (
-    ENTRY_PREFIX_SIZE,
-    GREATEST_OFFSET,
-    INT32_MAX,
-    Frame,
-    RecordBatchHeader,
-    Tail,
-    TailKind,
-)
+from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT32_MAX, Frame, RecordBatchHeader, Tail, TailKind
 from seglog_format.schema.fixed_fields import BYTES_LENGTH, ENTRY_PREFIX, MAGIC_POSITION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.record_model import Message, Record
+    from seglog_format.model import Message, Record
     from seglog_format.storage.byte_source import ByteSource
 
 FIELDS: Final = ("key", "value", "header")

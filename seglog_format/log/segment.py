@@ -8,8 +8,6 @@ from copy import copy as copied
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.arguments import Closing
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import checksum_is_valid, decode_frame, verify_checksum
 from seglog_format.codec.framing import FrameWalk, frame_at, walk
 from seglog_format.errors import CorruptRecordError, FormatError, Location, TruncatedError, UnreadableError
@@ -26,9 +24,9 @@ from seglog_format.log.entry_table import (
     walked_next_offset,
 )
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex, readable
-from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, Tail
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT, GREATEST_OFFSET, INT64_MAX, Frame, RecordBatch, Tail
 from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_MAGIC
-from seglog_format.storage.byte_source import refuse_large_log
+from seglog_format.storage.byte_source import Closing, SourceFile, refuse_large_log
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
 
     from seglog_format.log.entry_table import Overlap
     from seglog_format.log.listing import SegmentFiles
-    from seglog_format.record_model import RecordBatch
-    from seglog_format.storage.byte_source import SourceFile
     from seglog_format.storage.log_storage import LogStorage
 
 

@@ -16,7 +16,7 @@ from seglog_format.storage.byte_source import read_whole
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.record_model import EpochStart, MetaProperties
+    from seglog_format.model import EpochStart, MetaProperties
 
 
 def topic_id_of(partition: Path) -> str | None:

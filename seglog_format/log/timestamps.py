@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 from seglog_format.errors import UsageError
 from seglog_format.log.reading import Borders
 from seglog_format.log.segment import offset_up_to_timestamp
-from seglog_format.model import NO_TIMESTAMP, TimestampOffset
+from seglog_format.model import NO_TIMESTAMP, Frame, TimestampOffset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from seglog_format.log.gaps import AtBorder
     from seglog_format.log.reading import LogReader
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import Frame
 
 
 class OffsetSpec(IntEnum):

@@ -17,7 +17,7 @@ from seglog_format.codec.control_record import end_marker_of
 from seglog_format.codec.decode import verify_checksum
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.index_file import TransactionIndex
-from seglog_format.model import END_MARKER_TYPES, NO_PRODUCER_ID, AbortedTxn, ControlRecordType
+from seglog_format.model import END_MARKER_TYPES, NO_PRODUCER_ID, AbortedTxn, BatchHeader, ControlRecordType, Frame
 from seglog_format.names import FileKind, segment_file_name
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from seglog_format.log.gaps import Gap
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import BatchHeader, Frame
 
     LostBefore = Callable[[int, int], Gap | None]
     """Finds what is lost before a segment, by its base offset and the offset that was reached before it."""

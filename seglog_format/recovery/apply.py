@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.engine import Engine, engine_for, kernels_of
 from seglog_format.errors import FormatError, Location, UsageError, WriteError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
+from seglog_format.log.directory_lock import DirectoryLock
 from seglog_format.log.listing import list_partition
 from seglog_format.log.path_kind import require_partition, size_of_segments
 from seglog_format.log.scanning import storage_for
@@ -47,7 +48,6 @@ from seglog_format.recovery.planned_files import (
     unreadable_epochs,
 )
 from seglog_format.recovery.segment_scan import Cut, Remark, Split, broker_split_of, split_of, split_steps
-from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.byte_source import open_bytes
 from seglog_format.storage.file_reader import raised_refusals

@@ -19,6 +19,7 @@ from seglog_format.log.transactions import Transactions
 from seglog_format.model import (
     INT32_MAX,
     NO_PRODUCER_ID,
+    AbortedTxn,
     ControlRecordType,
     Frame,
     OffsetPosition,
@@ -31,17 +32,15 @@ from seglog_format.recovery.entry_walk import walk_entries
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.segment_scan import UNREADABLE_MARKER_PREFIXES, Remark
 from seglog_format.schema.fixed_fields import ENTRY_PREFIX, RECORD_BATCH_HEADER, RECORD_BATCH_MAGIC, batch_field_span
-from seglog_format.storage.byte_source import source_of
+from seglog_format.storage.byte_source import ByteSource, Readable, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seglog_format.engine import IndexedLog
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import AbortedTxn
     from seglog_format.recovery.entry_walk import WalkedEntry
     from seglog_format.recovery.segment_scan import Split
-    from seglog_format.storage.byte_source import ByteSource, Readable
 
 
 DEFAULT_SETTINGS: Final = IndexSettings()

@@ -10,15 +10,13 @@ from seglog_format.codec.decode import checksum_is_valid, decode_under_outer_che
 from seglog_format.codec.framing import frame_at, whole_frame
 from seglog_format.errors import FormatError, Location, UnreadableError, UnsupportedVersionError
 from seglog_format.log.index_file import IndexedRow
-from seglog_format.model import Frame, Tail
-from seglog_format.storage.byte_source import source_of
+from seglog_format.model import BatchHeader, ControlRecordType, Frame, Tail
+from seglog_format.storage.byte_source import ByteSource, Readable, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seglog_format.codec.control_record import EndMarker
-    from seglog_format.model import BatchHeader, ControlRecordType
-    from seglog_format.storage.byte_source import ByteSource, Readable
 
 
 def recoverable_frame_at(data: Readable, position: int, path: str = "") -> Frame | Tail:

@@ -17,7 +17,7 @@ from seglog_format.log.index_file import (
     IndexedOffset,
     interval_bounds,
 )
-from seglog_format.model import INT32_MAX
+from seglog_format.model import INT32_MAX, Frame
 from seglog_format.recovery.entry_walk import indexed_rows, recoverable_frames
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from seglog_format.log.index_file import IndexedRow, OffsetIndex
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import Frame
 
 EXAMINED_SEGMENTS: Final = 8
 """Number of segments after which no more are examined, unless all of them are small."""

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.decoders import first_bytes
+from seglog_format.codec.framing import first_bytes
 from seglog_format.errors import FormatError, Location, UnreadableError
 from seglog_format.log.index_file import newest_readable_snapshot, without_strays
 from seglog_format.log.transactions import Transactions
-from seglog_format.model import INT32_MAX, Frame, RecordBatchHeader
+from seglog_format.model import INT32_MAX, Frame, RecordBatchHeader, Tail
 from seglog_format.recovery.broker_scan import (
     BrokerScanner,
     BrokerStopError,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from seglog_format.log.index_file import ProducerSnapshot
     from seglog_format.log.listing import NamedFile
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import Tail
     from seglog_format.recovery.broker_scan import BrokerScan
     from seglog_format.recovery.entry_walk import EntryConsumer
     from seglog_format.recovery.index_settings import IndexSettings

@@ -25,7 +25,7 @@ from seglog_format.log.path_kind import require_partition, size_of_segments
 from seglog_format.log.scanning import storage_for
 from seglog_format.log.search import EntrySearch
 from seglog_format.log.segment import LogSegment, OpenSegments, starts_at, trusted_next_offset
-from seglog_format.model import GREATEST_OFFSET, MissingOffsets
+from seglog_format.model import GREATEST_OFFSET, Frame, MissingOffsets
 from seglog_format.names import METADATA_TOPICS
 from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.salvage_placement import blocked_reports
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from seglog_format.engine import RecoveryKernels
     from seglog_format.log.gaps import Gap
     from seglog_format.log.listing import PartitionListing
-    from seglog_format.model import Frame
 
 
 DELETE_STATE: Final = "delete"

@@ -32,7 +32,7 @@ from seglog_format.recovery.producer_states import forgets_producers, snapshot_s
 from seglog_format.recovery.segment_scan import Remark, removal_steps
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 from seglog_format.state.producer_state import LeaderEpochs
-from seglog_format.storage.byte_source import FileBytes, open_bytes, open_log, read_whole, starts_with
+from seglog_format.storage.byte_source import FileBytes, SourceFile, open_bytes, open_log, read_whole, starts_with
 from seglog_format.storage.file_reader import FileReader
 from seglog_format.storage.files import LOCAL_FILES, Remove, Rename, Replace, Truncate, settled
 from seglog_format.storage.log_storage import LOCAL
@@ -42,11 +42,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.listing import NamedFile, PartitionListing
-    from seglog_format.record_model import EpochStart
+    from seglog_format.model import EpochStart
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.log_scans import LogScans
     from seglog_format.recovery.plan import Circumstances, RecoveryPlan
-    from seglog_format.storage.byte_source import SourceFile
     from seglog_format.storage.files import FileStep
     from seglog_format.storage.log_storage import LogStorage
 

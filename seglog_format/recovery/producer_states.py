@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from seglog_format.codec.control_record import end_marker_of
 from seglog_format.errors import Location, SeglogError, UnreadableError
 from seglog_format.log.index_file import without_strays
-from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
+from seglog_format.model import NO_PRODUCER_ID, Frame, RecordBatchHeader
 from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.plan import reason_to_scan
 from seglog_format.state.producer_state import Origin, ProducerStates
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from seglog_format.log.listing import NamedFile
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import Frame
     from seglog_format.recovery.plan import Circumstances
 
 

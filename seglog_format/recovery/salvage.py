@@ -27,7 +27,7 @@ from seglog_format.recovery.salvage_placement import (
 from seglog_format.recovery.salvage_scan import SalvageScan, salvage_scan
 from seglog_format.recovery.segment_scan import side_files_of
 from seglog_format.state.producer_state import LeaderEpochs
-from seglog_format.storage.byte_source import open_log, read_whole
+from seglog_format.storage.byte_source import Buffer, ByteSource, open_log, read_whole
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.new_directory import require_new
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from seglog_format.recovery.salvage_by_content import PlacedPart
     from seglog_format.recovery.salvage_placement import SalvagedPart, SalvagedSegment
     from seglog_format.state.config import BrokerGeneration
-    from seglog_format.storage.byte_source import Buffer, ByteSource
     from seglog_format.storage.files import Files
 
     Change: TypeAlias = Callable[[Frame], Buffer]

@@ -18,14 +18,13 @@ from seglog_format.recovery.salvage_by_content import (
     replaced_logs,
 )
 from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, first_offset, salvage_scan, with_missing
-from seglog_format.storage.byte_source import MemoryBytes
+from seglog_format.storage.byte_source import ByteSource, MemoryBytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
-    from seglog_format.storage.byte_source import ByteSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,10 @@ from seglog_format.errors import FormatError, SeglogError
 from seglog_format.log.search import EntrySearch, reason_of
 from seglog_format.model import GREATEST_OFFSET, Frame, MissingOffsets, Tail, TailKind
 from seglog_format.recovery.entry_walk import row_of
-from seglog_format.storage.byte_source import source_of
+from seglog_format.storage.byte_source import ByteSource, Readable, source_of
 
 if TYPE_CHECKING:
     from seglog_format.log.entry_table import OffsetRange
-    from seglog_format.storage.byte_source import ByteSource, Readable
 
 
 SIZE_IN_DOUBT: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004", "SEG-PDR-022"})

@@ -20,7 +20,7 @@ from seglog_format.recovery.salvage_placement import (
     placement_of,
     reports_of,
 )
-from seglog_format.storage.byte_source import Window
+from seglog_format.storage.byte_source import SourceFile, Window
 from seglog_format.storage.log_storage import FileStatus
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.salvage_by_content import PlacedPart
     from seglog_format.recovery.salvage_placement import SalvagedSegment
-    from seglog_format.storage.byte_source import SourceFile
     from seglog_format.storage.log_storage import DirectoryEntries, LogStorage, SizeCheck
 
 SALVAGED: Final = "salvaged"

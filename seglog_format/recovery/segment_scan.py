@@ -16,13 +16,20 @@ from seglog_format.codec.framing import walk
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UnreadableError
 from seglog_format.log.index_file import IndexBuilder, encode_offset_index, encode_time_index
 from seglog_format.log.listing import CLEANED, DELETED, SWAP
-from seglog_format.model import GREATEST_OFFSET, INT32_MAX, INT64_MAX, NO_PRODUCER_ID, RecordBatchHeader, Tail
+from seglog_format.model import (
+    GREATEST_OFFSET,
+    INT32_MAX,
+    INT64_MAX,
+    NO_PRODUCER_ID,
+    EpochStart,
+    RecordBatchHeader,
+    Tail,
+)
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.record_model import EpochStart
 from seglog_format.recovery.entry_walk import WalkedEntry, indexed_rows, recoverable_frames, walk_entries
 from seglog_format.recovery.index_settings import IndexSettings, is_indexable
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
-from seglog_format.storage.byte_source import FirstBytes, source_of
+from seglog_format.storage.byte_source import ByteSource, FirstBytes, Readable, source_of
 from seglog_format.storage.files import Copy, Remove, Rename, settled
 
 if TYPE_CHECKING:
@@ -35,7 +42,6 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn, BatchHeader, Frame
-    from seglog_format.storage.byte_source import ByteSource, Readable
     from seglog_format.storage.files import FileStep
 
 

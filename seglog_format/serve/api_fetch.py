@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
-from seglog_format.model import CompressionCodec
+from seglog_format.model import AbortedTxn, CompressionCodec
 from seglog_format.serve.api_log import COMMITTED_ONLY, attempt, requested_partitions
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services, milliseconds
 from seglog_format.serve.lanes import TooMuchError
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from uuid import UUID
 
-    from seglog_format.model import AbortedTxn
     from seglog_format.serve.catalog import Catalog, Topic
     from seglog_format.serve.slices import Chunk
     from seglog_format.serve.wire import Envelope

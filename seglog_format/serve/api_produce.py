@@ -13,7 +13,6 @@ from seglog_format.errors import (
     FormatError,
     RefusedError,
     SeglogError,
-    SequenceError,
     UsageError,
     WriteError,
 )
@@ -207,10 +206,11 @@ def _make_safe(writers: Writers, writer: PartitionWriter) -> None:
 
 
 def _code_of(error: UsageError) -> ErrorCode:
-    if isinstance(error, SequenceError) and error.is_duplicate:
+    if not isinstance(error, AppendError):
+        return ErrorCode.invalid_record
+    if error.is_duplicate:
         return ErrorCode.duplicate_sequence_number
-    requirement = error.requirement if isinstance(error, AppendError) else ""
-    return ERRORS.get(requirement, ErrorCode.invalid_record)
+    return ERRORS.get(error.requirement, ErrorCode.invalid_record)
 
 
 def _fields(number: int, error: ErrorCode, offset: int, start: int, message: str | None) -> dict[str, Any]:

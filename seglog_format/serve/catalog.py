@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from seglog_format.log.partition import Partition
     from seglog_format.log.remote_store import RemoteStore
+    from seglog_format.model import EpochStart
     from seglog_format.names import PartitionDirectoryName
-    from seglog_format.record_model import EpochStart
 
 
 class PartitionPaths(Mapping[int, "Path"]):

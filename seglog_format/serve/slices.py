@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seglog_format.errors import UsageError
-from seglog_format.model import INT64_MAX
+from seglog_format.model import INT64_MAX, AbortedTxn
 from seglog_format.storage.file_reader import OPEN_FLAGS, unreadable
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from seglog_format.log.partition import Partition
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import AbortedTxn
 
 
 # -- the source of a served partition, and the result of a fetch -------------------------------------------------------

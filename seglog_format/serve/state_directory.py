@@ -7,11 +7,11 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.arguments import Closing
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import UsageError
+from seglog_format.log.directory_lock import DirectoryLock
 from seglog_format.names import FileKind
-from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.storage.byte_source import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from seglog_format.arguments import Closing
 from seglog_format.errors import SeglogError, UsageError
 from seglog_format.names import partition_directory_name
 from seglog_format.state.config import UNLIMITED, LogConfig
+from seglog_format.storage.byte_source import Closing
 from seglog_format.writing.append import check_as_leader
 from seglog_format.writing.log_writer import LogWriter
 

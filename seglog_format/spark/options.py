@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import UsageError
 from seglog_format.log.reading import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT
 from seglog_format.spark.offsets import EARLIEST, LATEST, OffsetChoice, parse_numbers, parse_offsets
 from seglog_format.storage.object_store import has_secret, is_address, shown_address
 from seglog_format.values.schemas import AS_MAP, HEADERS_AS, KINDS, TIMES_AS

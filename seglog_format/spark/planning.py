@@ -17,7 +17,7 @@ from seglog_format.errors import FormatError, SeglogError, UsageError
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.segment import LogSegment, offset_up_to_timestamp
 from seglog_format.log.timestamps import is_older
-from seglog_format.model import INT64_MAX, Frame
+from seglog_format.model import INT64_MAX, Frame, OffsetPosition
 from seglog_format.spark.discovery import choose, find_replicas
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
 from seglog_format.spark.offsets import EARLIEST_OFFSET, Bounds, resolve_end, resolve_start
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from seglog_format.log.partition import Partition
-    from seglog_format.model import OffsetPosition
     from seglog_format.spark.discovery import Replica
     from seglog_format.spark.offsets import TopicPartition
     from seglog_format.spark.options import ReadOptions

@@ -30,14 +30,13 @@ from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, enco
 from seglog_format.codec.encode import encode_columns
 from seglog_format.codec.framing import walk
 from seglog_format.errors import SeglogError, UsageError
+from seglog_format.log.directory_lock import DirectoryLock
 from seglog_format.log.index_file import IndexedRow, build_indexes, encode_offset_index, encode_time_index
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
-from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT32_MAX, NO_TIMESTAMP
+from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT32_MAX, NO_TIMESTAMP, EpochStart
 from seglog_format.names import FileKind, partition_directory_name, require_written_directory, segment_file_name
-from seglog_format.record_model import EpochStart
 from seglog_format.spark.source_parts import NO_PARTITION
-from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.byte_source import open_bytes, read_whole
 from seglog_format.storage.files import LOCAL_FILES, replace_file

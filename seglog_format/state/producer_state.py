@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.control_record import end_marker_of
 from seglog_format.codec.side_files import encode_producer_snapshot
-from seglog_format.errors import AppendError, Location, SequenceError, UsageError
+from seglog_format.errors import AppendError, Location, UsageError
 from seglog_format.log.index_file import newest_readable_snapshot
 from seglog_format.model import (
     INT32_MAX,
@@ -24,9 +24,10 @@ from seglog_format.model import (
     NO_TIMESTAMP,
     AbortedTxn,
     ControlRecordType,
+    EpochStart,
+    ProducerStateEntry,
     RecordBatchHeader,
 )
-from seglog_format.record_model import EpochStart, ProducerStateEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -479,7 +480,8 @@ def _check_sequence(header: RecordBatchHeader, known: Producer, current: Produce
             f"sequence {header.base_sequence} of producer {header.producer_id} in epoch {header.producer_epoch}: "
             f"expected {expected}"
         )
-        raise SequenceError(msg, "SEG-APP-007", expected > 0 and _is_before(header.last_sequence, expected))
+        is_duplicate = expected > 0 and _is_before(header.last_sequence, expected)
+        raise AppendError(msg, "SEG-APP-007", is_duplicate=is_duplicate)
 
 
 def _is_before(sequence: int, other: int) -> bool:

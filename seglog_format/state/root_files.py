@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_clean_shutdown, encode_offset_checkpoint
 from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.directory_lock import DirectoryLock
 from seglog_format.log.listing import simple_offsets
+from seglog_format.model import CheckpointedOffset, CleanShutdown
 from seglog_format.names import FileKind, parse_partition_directory
-from seglog_format.record_model import CheckpointedOffset, CleanShutdown
-from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.storage.files import read_small, replace_file, write_file
 
 if TYPE_CHECKING:

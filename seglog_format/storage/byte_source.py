@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import mmap
 import os
+from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, TypeAlias
 
-from seglog_format.arguments import Closing
 from seglog_format.errors import Location, RefusedError, UsageError
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind
 from seglog_format.storage.file_reader import FileReader, note_refusals, open_regular, refusal_of
@@ -18,6 +18,22 @@ if TYPE_CHECKING:
 
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class Closing(ABC):
+    """A context manager that closes itself at the end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release all resources; a second call does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class Window(NamedTuple):

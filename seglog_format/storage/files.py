@@ -18,15 +18,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
 from seglog_format.errors import FormatError, Location, WriteError
-from seglog_format.storage.byte_source import FileBytes, refuse_whole
+from seglog_format.storage.byte_source import Buffer, FileBytes, SourceFile, refuse_whole
 from seglog_format.storage.copying import copy_file
 from seglog_format.storage.file_reader import FileReader, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
-
-    from seglog_format.storage.byte_source import Buffer, SourceFile
 
 
 # -- renaming that never replaces a file -------------------------------------------------------------------------------

@@ -9,9 +9,8 @@ from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.arguments import Closing
 from seglog_format.errors import UsageError
-from seglog_format.storage.byte_source import Window
+from seglog_format.storage.byte_source import Closing, Window
 from seglog_format.storage.log_storage import DirectoryEntries, FileStatus
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.arguments import require_offsets
-from seglog_format.errors import UsageError
+from seglog_format.errors import UsageError, require_offsets
 from seglog_format.log.entry_table import WantedRange
 from seglog_format.values.schemas import HEADERS_AS
 

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from seglog_format.errors import UsageError
+from seglog_format.errors import UndecodedRecordError, UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.log.scanning import DEFAULT_COLUMNS
 from seglog_format.model import INT64_MAX
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from seglog_format.errors import UndecodedRecordError
     from seglog_format.log.directory import PathOrPaths
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Isolation

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from seglog_format.model import INT64_MAX
+from seglog_format.model import INT64_MAX, MissingOffsets
 
 if TYPE_CHECKING:
     from seglog_format.errors import FormatError, UndecodedRecordError
-    from seglog_format.model import MissingOffsets
 
 
 TopicPartition: TypeAlias = tuple[str, int]

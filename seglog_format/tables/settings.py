@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import UsageError
-from seglog_format.log.broker_lock import is_locked
+from seglog_format.log.directory_lock import is_locked
 from seglog_format.log.listing import list_log_directory
 from seglog_format.log.partition import open_partition
 from seglog_format.log.path_kind import PathKind, path_kind, require_directory

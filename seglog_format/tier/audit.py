@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.checks.partition import Options, listed_findings
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.listing import list_partition
-from seglog_format.model import MissingOffsets
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT, MissingOffsets
 from seglog_format.names import FileKind, ObjectKind, segment_file_name
 from seglog_format.requirements import Severity
 from seglog_format.tier.local_metadata import expired, read_local_log, read_metadata_topic

@@ -19,18 +19,15 @@ from itertools import accumulate
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from seglog_format.arguments import Closing
 from seglog_format.codec.compression import decompress
-from seglog_format.errors import CorruptIndexError, FormatError, RefusedError
+from seglog_format.errors import CorruptIndexError, FormatError, Location, RefusedError
 from seglog_format.model import INT32_MAX, CompressionCodec
 from seglog_format.names import printable
-from seglog_format.storage.byte_source import Window
+from seglog_format.storage.byte_source import Closing, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Future
-
-    from seglog_format.errors import Location
 
 
 # -- fields of a JSON object from an untrusted source: if a field is missing or of another type, an error names it -----

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from seglog_format.arguments import Closing
 from seglog_format.codec.checkpoints import (
     decode_leader_epoch_checkpoint,
     decode_partition_metadata,
@@ -17,7 +16,7 @@ from seglog_format.errors import FormatError, Location, SeglogError, UsageError,
 from seglog_format.log.gaps import leader_epochs
 from seglog_format.log.listing import list_partition
 from seglog_format.log.remote_store import RemoteCopies
-from seglog_format.model import GREATEST_OFFSET, MissingOffsets
+from seglog_format.model import GREATEST_OFFSET, CheckpointedOffset, EpochStart, MissingOffsets
 from seglog_format.names import (
     NUMBERED_KINDS,
     REMOTE_LOG_METADATA_TOPIC,
@@ -25,8 +24,7 @@ from seglog_format.names import (
     partition_directory_name,
     segment_file_name,
 )
-from seglog_format.record_model import CheckpointedOffset, EpochStart
-from seglog_format.storage.byte_source import Window
+from seglog_format.storage.byte_source import Closing, SourceFile, Window
 from seglog_format.storage.copying import pieces_of
 from seglog_format.storage.log_storage import DirectoryEntries, FileStatus, read_file
 from seglog_format.storage.new_directory import all_or_nothing
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.listing import PartitionListing
-    from seglog_format.storage.byte_source import SourceFile
     from seglog_format.storage.log_storage import LogStorage, SizeCheck
     from seglog_format.tier.layout import OpenedSegment
     from seglog_format.tier.segments import (

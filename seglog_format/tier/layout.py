@@ -11,18 +11,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from seglog_format.arguments import Closing
 from seglog_format.errors import CorruptIndexError, Location, UsageError
 from seglog_format.names import FileKind, printable
-from seglog_format.storage.byte_source import MAX_WHOLE_SIZE, MemoryBytes, open_bytes, refuse_beyond
+from seglog_format.storage.byte_source import MAX_WHOLE_SIZE, Closing, MemoryBytes, open_bytes, refuse_beyond
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from Crypto.PublicKey.RSA import RsaKey
 
+    from seglog_format.model import EpochStart
     from seglog_format.names import ObjectKind
-    from seglog_format.record_model import EpochStart
     from seglog_format.storage.byte_source import SourceFile
     from seglog_format.tier.chunked_bytes import ChunkCache
     from seglog_format.tier.segments import RemoteSegmentId

@@ -20,7 +20,7 @@ from seglog_format.errors import (
     UnsupportedVersionError,
     UsageError,
 )
-from seglog_format.model import INT32_MAX, INT64_MAX, CompressionCodec
+from seglog_format.model import INT32_MAX, INT64_MAX, CompressionCodec, EpochStart
 from seglog_format.names import (
     FILE_KINDS,
     FileKind,
@@ -32,7 +32,6 @@ from seglog_format.names import (
     parse_topic_directory,
     printable,
 )
-from seglog_format.record_model import EpochStart
 from seglog_format.storage.byte_source import MAX_WHOLE_SIZE, refuse_beyond, refuse_large_log
 from seglog_format.tier.chunked_bytes import ChunkedBytes, ChunkIndex, equal_chunks, json_object, read_chunk_index
 from seglog_format.tier.layout import LogFile, SegmentFacts, SmallFile, StoredObject, StoredSegment

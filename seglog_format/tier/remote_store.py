@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from seglog_format.errors import GuessedSegmentsWarning
 from seglog_format.log.gaps import warn_caller
 from seglog_format.log.listing import checkpointed_offset
 from seglog_format.log.remote_store import RemoteOffsets
@@ -57,7 +56,8 @@ class RemoteTier:
         """Add the remote segments of a partition to its listing; for `open_partition`.
 
         The partitions of `__remote_log_metadata` in the same log directory decide which segments count. If they have
-        none of the partition, the objects and the leader epochs decide, and a `GuessedSegmentsWarning` reports that.
+        none of the partition, the objects and the leader epochs decide, so an abandoned segment counts as well; a
+        `UserWarning` reports that.
 
         Args:
             listing: of the directory.
@@ -75,7 +75,7 @@ class RemoteTier:
             text = (
                 f"no record of {REMOTE_LOG_METADATA_TOPIC} was found: objects and leader epochs decide which segments"
             )
-            warn_caller(f"{listing.path}: {text} count", GuessedSegmentsWarning)
+            warn_caller(f"{listing.path}: {text} count", UserWarning)
         return found.listing, found.log_start_offset
 
     def located(self, listing: PartitionListing, tiered: MissingOffsets) -> RemoteOffsets | None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from seglog_format.errors import CorruptRecordError, Location
-from seglog_format.record_model import EpochStart
+from seglog_format.model import EpochStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

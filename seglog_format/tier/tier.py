@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, UsageError
+from seglog_format.model import EpochStart
 from seglog_format.names import FILE_KINDS, FileKind, ObjectKind, printable
-from seglog_format.record_model import EpochStart
 from seglog_format.tier.chunked_bytes import DEFAULT_CACHE_SIZE, ChunkCache
 from seglog_format.tier.segments import RemotePartitionId, RemoteSegment, RemoteSegments, SegmentState, SegmentUpdate
 

@@ -12,7 +12,7 @@ from seglog_format.cleaning.retention import RetainedSegment
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
 from seglog_format.log.index_file import IndexedOffset, IndexInterval
-from seglog_format.model import NO_TIMESTAMP, OffsetPosition, TimestampOffset
+from seglog_format.model import NO_TIMESTAMP, AbortedTxn, OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.state.config import IndexUnit
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from seglog_format.model import AbortedTxn
     from seglog_format.packing import Packer
     from seglog_format.state.config import LogConfig
     from seglog_format.storage.files import FileHandle, Files

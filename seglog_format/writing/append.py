@@ -19,13 +19,13 @@ from seglog_format.codec.build import (
     with_offset,
     with_timestamps,
 )
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.control_record import EndMarker, end_marker_of
 from seglog_format.codec.decode import check_header, decode_frame, verify_checksum
 from seglog_format.codec.encode import codec_named, encode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.errors import AppendError, Location
 from seglog_format.model import (
+    DEFAULT_OUTPUT_LIMIT,
     GREATEST_OFFSET,
     INT32_MAX,
     NO_PRODUCER_ID,
@@ -33,11 +33,13 @@ from seglog_format.model import (
     BatchHeader,
     CompressionCodec,
     Frame,
+    Message,
+    Record,
+    RecordBatch,
     RecordBatchHeader,
     TimestampOffset,
     TimestampType,
 )
-from seglog_format.record_model import Message, Record, RecordBatch
 from seglog_format.state.config import EARLY, BrokerGeneration, LogConfig, TimeIndexOffset
 from seglog_format.state.producer_state import Origin
 

@@ -19,7 +19,7 @@ from seglog_format.errors import (
     UsageError,
 )
 from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, newest_readable_snapshot
-from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, TimestampOffset
+from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, EpochStart, Frame, TimestampOffset
 from seglog_format.names import INDEX_KINDS, FileKind, parse_file_name, parse_partition_directory, segment_file_name
 from seglog_format.recovery.planned_files import METADATA_SNAPSHOT_DELETED
 from seglog_format.state.producer_state import EpochRises, LeaderEpochs, ProducerStates, states_of
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from seglog_format.model import Frame
-    from seglog_format.record_model import EpochStart
     from seglog_format.state.config import LogConfig
     from seglog_format.storage.files import Files
 

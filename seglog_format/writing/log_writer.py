@@ -6,11 +6,11 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.arguments import Closing
 from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.names import partition_directory_name
 from seglog_format.state.config import LogConfig
 from seglog_format.state.root_files import RootFiles
+from seglog_format.storage.byte_source import Closing
 from seglog_format.storage.environment import Environment
 from seglog_format.writing.writer import PartitionWriter
 

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from seglog_format.arguments import Closing
 from seglog_format.errors import UsageError, WriteError
-from seglog_format.model import NO_PARTITION_LEADER_EPOCH
+from seglog_format.model import NO_PARTITION_LEADER_EPOCH, Record, RecordBatch
 from seglog_format.names import require_written_directory
 from seglog_format.state.config import LogConfig
 from seglog_format.state.producer_state import Origin, require_newest
 from seglog_format.state.root_files import CheckpointedState, RootFiles
+from seglog_format.storage.byte_source import Buffer, Closing
 from seglog_format.storage.environment import Environment
 from seglog_format.writing.append import Assignment, Checked, as_follower, as_leader, check_as_leader, encoded
 from seglog_format.writing.loaded_log import require_not_tiered
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seglog_format.cleaning.retention import RetentionPlan
-    from seglog_format.record_model import Record, RecordBatch
-    from seglog_format.storage.byte_source import Buffer
     from seglog_format.storage.environment import Condition
     from seglog_format.writing.append import Entry
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 pytest.importorskip("pyarrow")
@@ -16,11 +14,8 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import walk
 from seglog_format.columnar import layout
 from seglog_format.errors import FormatError
-from seglog_format.model import RecordBatchHeader
+from seglog_format.model import Frame, RecordBatchHeader
 from seglog_format.schema import fixed_fields, message_set, record_batch
-
-if TYPE_CHECKING:
-    from seglog_format.model import Frame
 
 
 @each_of("name", authentic_names())

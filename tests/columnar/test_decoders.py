@@ -21,7 +21,8 @@ from proofs.fuzz.codec_targets import by_reference, decompressed, libraries
 from proofs.fuzz.judging import LIMIT, SMALL_LIMIT
 from seglog_format import open_partition
 from seglog_format.codec.build import build_batch, new_record
-from seglog_format.codec.encode import compress, encode_batch
+from seglog_format.codec.compression import compress
+from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import chunks, run
 from seglog_format.columnar.chunks import MAX_DEFLATION, SLOTS, Decoders
 from seglog_format.model import CompressionCodec

@@ -20,8 +20,7 @@ from seglog_format.codec.encode import encode_batch, encode_columns
 from seglog_format.columnar.encode import BatchFields, encode
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition
-from seglog_format.model import INT64_MAX, CompressionCodec
-from seglog_format.record_model import Record
+from seglog_format.model import INT64_MAX, CompressionCodec, Record
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,7 @@ from seglog_format.columnar import chunks, run
 from seglog_format.columnar.schema import ENTRY_COLUMNS
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import Partition, open_partition
-from seglog_format.model import CompressionCodec, RecordBatchHeader, TimestampType
-from seglog_format.record_model import Message, RecordBatch
+from seglog_format.model import CompressionCodec, Message, RecordBatch, RecordBatchHeader, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -16,7 +16,7 @@ pytest.importorskip("pyarrow")
 import numpy as np
 import pyarrow as pa
 
-from seglog_format.codec.encode import compress
+from seglog_format.codec.compression import compress
 from seglog_format.columnar.encode import BatchFields, encode
 from seglog_format.model import CompressionCodec
 

@@ -28,13 +28,12 @@ from seglog_format.log import reading
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.segment import LogSegment
-from seglog_format.model import INT64_MAX, CompressionCodec
+from seglog_format.model import INT64_MAX, CompressionCodec, Message, Record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.partition import Partition
-    from seglog_format.record_model import Message, Record
 
 Outcome = tuple[list["Record | Message"], str]
 WAYS = ("kernels", "struct")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seglog_format.record_model import ProducerStateEntry
+    from seglog_format.model import ProducerStateEntry
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 

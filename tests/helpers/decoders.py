@@ -11,8 +11,7 @@ from seglog_format.errors import FormatError, Location
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seglog_format.model import Frame, Tail
-    from seglog_format.record_model import RecordBatch
+    from seglog_format.model import Frame, RecordBatch, Tail
     from seglog_format.storage.byte_source import Readable
 
 Outcome = tuple[list["RecordBatch"], "list[object]", "Tail | None"]

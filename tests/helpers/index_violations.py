@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from seglog_format.checks.finding import Finding
     from seglog_format.log.log_outline import LogOutline
-    from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
-    from seglog_format.record_model import ProducerStateEntry
+    from seglog_format.model import AbortedTxn, OffsetPosition, ProducerStateEntry, TimestampOffset
 
 
 def _index(base_offset: int, entries: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - stands for indexes of three kinds

@@ -126,7 +126,7 @@ def read_transaction_index() -> bool:
 def read_snapshot() -> bool:
     from seglog_format.codec.side_files import decode_producer_snapshot
     from seglog_format.errors import Location
-    from seglog_format.record_model import ProducerStateEntry
+    from seglog_format.model import ProducerStateEntry
 
     return decode_producer_snapshot(SNAPSHOT, Location()).producers == (ProducerStateEntry(*SNAPSHOT_FIELDS),)
 
@@ -134,8 +134,7 @@ def read_snapshot() -> bool:
 def read_control_record() -> bool:
     from seglog_format.codec.control_record import decode_control_record
     from seglog_format.errors import Location
-    from seglog_format.model import ControlRecordType
-    from seglog_format.record_model import ControlRecord
+    from seglog_format.model import ControlRecord, ControlRecordType
 
     wanted = ControlRecord(0, 1, ControlRecordType.COMMIT, {"version": 0, "coordinatorEpoch": 7})
     return decode_control_record(CONTROL_KEY, END_MARKER, Location()) == wanted
@@ -145,8 +144,7 @@ def reference_reads_control_record() -> bool:
     from seglog_format.codec.control_record import decode_control_record
     from seglog_format.codec.reference import CONTROLS as READER
     from seglog_format.errors import Location
-    from seglog_format.model import ControlRecordType
-    from seglog_format.record_model import ControlRecord
+    from seglog_format.model import ControlRecord, ControlRecordType
 
     wanted = ControlRecord(0, 1, ControlRecordType.COMMIT, {"version": 0, "coordinatorEpoch": 7})
     return decode_control_record(CONTROL_KEY, END_MARKER, Location(), READER) == wanted
@@ -182,8 +180,7 @@ def reference_reads_entries() -> bool:
 def reference_reads_side_files() -> bool:
     from seglog_format.codec.reference import declared
     from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
-    from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
-    from seglog_format.record_model import ProducerStateEntry
+    from seglog_format.model import AbortedTxn, OffsetPosition, ProducerStateEntry, TimestampOffset
 
     return (
         tuple(OffsetIndex(declared(OFFSET_INDEX), 10).entries),
@@ -263,7 +260,7 @@ def write_log() -> bool:
 
 def write_snapshot() -> bool:
     from seglog_format.codec.side_files import encode_producer_snapshot
-    from seglog_format.record_model import ProducerStateEntry
+    from seglog_format.model import ProducerStateEntry
 
     return encode_producer_snapshot([ProducerStateEntry(*SNAPSHOT_FIELDS)]) == SNAPSHOT
 
@@ -293,7 +290,7 @@ def reference_writes_slots() -> bool:
 
 def reference_writes_snapshot() -> bool:
     from seglog_format.codec.reference import encode_producer_snapshot
-    from seglog_format.record_model import ProducerStateEntry
+    from seglog_format.model import ProducerStateEntry
 
     return encode_producer_snapshot([ProducerStateEntry(*SNAPSHOT_FIELDS)]) == SNAPSHOT
 

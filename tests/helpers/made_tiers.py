@@ -22,7 +22,7 @@ from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
 from seglog_format.generation.generate import generate
 from seglog_format.generation.recipe import recipe_from
-from seglog_format.record_model import EpochStart
+from seglog_format.model import EpochStart
 from seglog_format.storage.byte_source import MemoryBytes
 from seglog_format.tier.layouts import epochs_from
 from seglog_format.tier.segments import RemotePartitionId, RemoteSegment, RemoteSegmentId, SegmentState

@@ -21,12 +21,12 @@ from helpers.walking import each_of
 from proofs.spark.readers import read, rows, struct_type
 from seglog_format import verify
 from seglog_format.errors import UsageError
+from seglog_format.log.directory_lock import DirectoryLock
 from seglog_format.log.partition import open_partition
 from seglog_format.model import GREATEST_OFFSET, CompressionCodec
 from seglog_format.spark import finish_commits, staging
 from seglog_format.spark.source_parts import WriteOptions, check_written_schema, parse_write_options
 from seglog_format.spark.staging import MANIFEST, STAGING, Stager, abort, commit
-from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.storage.files import LocalFiles
 
 if TYPE_CHECKING:

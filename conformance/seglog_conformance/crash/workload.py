@@ -10,7 +10,7 @@ from seglog_conformance.protocol import LIVE
 from seglog_conformance.testee import Allowance
 from seglog_format.codec.build import build_batch, build_end_marker, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.model import ControlRecordType
+from seglog_format.model import ControlRecordType, RecordBatch
 
 if TYPE_CHECKING:
     import random
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from seglog_conformance.crash.recording import Recording
     from seglog_conformance.process import ProcessTestee
     from seglog_conformance.protocol import Hello, Json
-    from seglog_format.record_model import RecordBatch
 
 START_MS: Final = 1_700_000_000_000
 CALLED, ANSWERED = "called", "answered"

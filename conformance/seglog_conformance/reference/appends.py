@@ -9,8 +9,7 @@ from seglog_conformance.reference.wire import rejection
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location, UsageError
-from seglog_format.model import RecordBatchHeader
-from seglog_format.record_model import EpochStart
+from seglog_format.model import AbortedTxn, EpochStart, RecordBatchHeader
 from seglog_format.state.config import LogConfig
 from seglog_format.state.producer_state import LeaderEpochs, Origin, ProducerStates
 from seglog_format.writing.append import Assignment, Entry, as_follower, as_leader, check_as_leader
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seglog_conformance.protocol import Json
-    from seglog_format.model import AbortedTxn
 
 
 def validate(request: Json) -> Json:

@@ -26,7 +26,7 @@ from seglog_format.errors import FormatError, OffsetOutOfRangeError, SeglogError
 from seglog_format.log.index_file import ProducerSnapshot, newest_readable_snapshot
 from seglog_format.log.partition import DEFAULT_MAX_BYTES, partition_at
 from seglog_format.log.scanning import storage_for
-from seglog_format.model import Frame
+from seglog_format.model import AbortedTxn, Frame, RecordBatch
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, recover_partition
 from seglog_format.recovery.truncation import truncate_to
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from seglog_format.engine import Engine
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Isolation
-    from seglog_format.model import AbortedTxn
-    from seglog_format.record_model import RecordBatch
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.segment_scan import Remark
 

@@ -12,18 +12,14 @@ from seglog_conformance.reference.logs import SOUND_LIMIT, batch_of
 from seglog_format.codec.compression import gzip, lz4, snappy, zstd
 from seglog_format.codec.compression.output import Output
 from seglog_format.codec.decode import check_header, checksum_is_valid, decode_under_outer_checksum, decode_unverified
-from seglog_format.codec.decoders import plain_headers
-from seglog_format.codec.framing import walk
-from seglog_format.codec.record_stream import stream_records
+from seglog_format.codec.framing import plain_headers, walk
+from seglog_format.codec.plain import stream_records
 from seglog_format.errors import FormatError, Location
-from seglog_format.model import CompressionCodec, RecordBatchHeader
-from seglog_format.record_model import Message, RecordBatch
+from seglog_format.model import CompressionCodec, Frame, Message, Record, RecordBatch, RecordBatchHeader
 from seglog_format.schema.fixed_fields import RECORD_BATCH_HEADER_SIZE
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
-    from seglog_format.model import Frame
-    from seglog_format.record_model import Record
 
 START: Final = Location()
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_conformance.protocol import MAX_BYTES_ON_WIRE
 from seglog_conformance.reference.wire import LONG, rejection, requirement_in, wire
 from seglog_format.codec.build import build_batch
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, decode_unverified
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
@@ -23,15 +22,12 @@ from seglog_format.lines.rebuild import LineReader, rebuilt_batch
 from seglog_format.lines.sources import Source, SourceKind
 from seglog_format.log.scanning import bytes_for
 from seglog_format.log.transactions import Transactions
-from seglog_format.model import TailKind
-from seglog_format.record_model import Record
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT, Frame, Record, RecordBatch, Tail, TailKind
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.segment_scan import side_files_of
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
-    from seglog_format.model import Frame, Tail
-    from seglog_format.record_model import RecordBatch
 
 OPTIONS: Final = LineOptions(bytes_as="hex", digest_over=MAX_BYTES_ON_WIRE, raw=True, decode=True)
 NO_TOPIC: Final = ""

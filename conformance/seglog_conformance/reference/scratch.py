@@ -11,8 +11,8 @@ from seglog_conformance.reference.disk import Disk
 from seglog_format.codec.checkpoints import encode_offset_checkpoint
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition
+from seglog_format.model import CheckpointedOffset
 from seglog_format.names import FileKind, partition_directory_name
-from seglog_format.record_model import CheckpointedOffset
 from seglog_format.recovery.apply import recover_partition
 from seglog_format.state.config import LogConfig, topic_settings
 from seglog_format.storage.files import LOCAL_FILES

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from seglog_algorithms.damage import Damage
 from seglog_algorithms.directory import parse_name
 
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.codec.compression import compress as compress_as
 from seglog_format.codec.compression import decompress as decompress_within
-from seglog_format.codec.encode import compress as compress_as
 from seglog_format.errors import FormatError, Location
-from seglog_format.model import CompressionCodec
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT, CompressionCodec
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json

@@ -12,7 +12,7 @@ from seglog_algorithms.records import records_of, sequence_of
 
 from seglog_conformance.specification.answers import decompress, rejection
 from seglog_conformance.specification.reading import record_of
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT
 
 if TYPE_CHECKING:
     from seglog_algorithms.entries import Entry

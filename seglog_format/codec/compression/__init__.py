@@ -1,4 +1,4 @@
-"""Decompression with a limit on the output (chapter 34).
+"""Compression as Kafka does it, and decompression with a limit on the output (chapter 34).
 
 Libraries decode the compressed blocks. This package reads the frames around them: libraries differ in which truncated,
 extended or concatenated streams they accept, and none of them stops where a broker's reader stops. Before memory is
@@ -8,21 +8,53 @@ compressed bytes can decode to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from seglog_format.codec.compression.output import Output, inside
-from seglog_format.codec.decoders import plain_headers
-from seglog_format.errors import CorruptRecordError, Location, RefusedError
-from seglog_format.model import CompressionCodec
+from seglog_format.codec.framing import plain_headers
+from seglog_format.errors import CorruptRecordError, Location, RefusedError, UsageError
+from seglog_format.model import DEFAULT_OUTPUT_LIMIT, CompressionCodec
 
 if TYPE_CHECKING:
     from seglog_format.codec.container_headers import ContainerHeaders
-    from seglog_format.model import Frame
     from seglog_format.storage.byte_source import Buffer
 
 
-DEFAULT_OUTPUT_LIMIT: Final = 256 * 2**20
-"""Default maximum of bytes that one batch or wrapper may decompress to."""
+def compress(codec: CompressionCodec, data: Buffer, *, magic: int) -> bytes:
+    """Compress a records section, or the messages of a wrapper, at Kafka's default level.
+
+    Args:
+        codec: of the batch or wrapper.
+        data: any bytes.
+        magic: of the batch or wrapper: 0, 1 or 2.
+
+    Raises:
+        UsageError: zstd below magic 2 (SEG-MSG-018).
+    """
+    if not CompressionCodec.fits(codec, magic):
+        msg = f"{codec.label} cannot be used in magic {magic} (SEG-MSG-018)"
+        raise UsageError(msg)
+    match codec:
+        case CompressionCodec.NONE:
+            return bytes(data)
+        case CompressionCodec.GZIP:
+            from seglog_format.codec.compression import gzip  # noqa: PLC0415 - loaded when gzip is written
+
+            return gzip.compress(data)
+        case CompressionCodec.SNAPPY:
+            from seglog_format.codec.compression import snappy  # noqa: PLC0415 - loaded when snappy is written
+
+            return snappy.compress(data)
+        case CompressionCodec.LZ4:
+            from seglog_format.codec.compression import lz4  # noqa: PLC0415 - loaded when lz4 is written
+
+            return lz4.compress(data, magic)
+        case CompressionCodec.ZSTD:
+            from seglog_format.codec.compression import zstd  # noqa: PLC0415 - loaded when zstd is written
+
+            return zstd.compress(data)
+        case _:
+            assert_never(codec)
 
 
 def decompress(
@@ -132,15 +164,3 @@ def _decompress_into(
             return zstd.decompress(data, output, at, headers)
         case _:
             assert_never(codec)
-
-
-def refuse_large(frame: Frame, at: Location, limit: int) -> None:
-    """Refuse an entry that is too large to be loaded whole into memory.
-
-    Raises:
-        RefusedError: it is larger than both the limit and `DEFAULT_OUTPUT_LIMIT` (SEG-COD-016).
-    """
-    most, size = max(limit, DEFAULT_OUTPUT_LIMIT), frame.header.size_in_bytes
-    if size > most:
-        at = at.at("size", 8, 4)
-        raise RefusedError(at, "SEG-COD-016", expected=f"an entry of at most {most} bytes", found=size)

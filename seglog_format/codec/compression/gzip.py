@@ -1,4 +1,4 @@
-"""Decompression of gzip: consecutive members (SEG-COD-002, SEG-COD-017, SEG-COD-018).
+"""Gzip: consecutive members (SEG-COD-002, SEG-COD-017, SEG-COD-018).
 
 Libraries differ in what they allow after a member. So this module reads headers and trailers, and a library decodes
 only the deflate data between them. The library is zlib, as in Java: isal is twice as fast, but decodes some data with
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, PIECE_SIZE, inside
-from seglog_format.errors import CorruptRecordError
+from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.schema.fixed_fields import (
     GZIP_COMMENT,
     GZIP_EXTRA,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from seglog_format.codec.compression.output import Output
     from seglog_format.codec.container_headers import ContainerHeaders, GzipTrailer
-    from seglog_format.errors import Location
+    from seglog_format.storage.byte_source import Buffer
 
 FEED_SIZE: Final = 2**16
 """Compressed bytes passed to the library at a time: it copies the bytes that it does not consume."""
@@ -161,3 +161,14 @@ def _verify_header(data: memoryview, start: int, end: int, at: Location) -> None
     if stored != computed:
         where = inside(at, "gzip.header_checksum", end, 2)
         raise CorruptRecordError(where, "SEG-COD-002", expected=f"{computed:#06x}", found=f"{stored:#06x}")
+
+
+# -- compression -------------------------------------------------------------------------------------------------------
+
+
+WINDOW_BITS: Final = 15 + 16
+
+
+def compress(data: Buffer) -> bytes:
+    """Compress to one member without name or time."""
+    return zlib.compress(data, wbits=WINDOW_BITS)

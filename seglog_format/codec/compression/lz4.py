@@ -1,28 +1,32 @@
-"""Decompression of lz4: one frame of independent blocks (SEG-COD-006 to SEG-COD-013, SEG-COD-024)."""
+"""Lz4: one frame of independent blocks (SEG-COD-006 to SEG-COD-013, SEG-COD-024)."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import lz4.block
 import xxhash
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, inside
-from seglog_format.errors import CorruptRecordError
+from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.schema.fixed_fields import (
     LZ4_BLOCK_CHECKSUM,
     LZ4_BLOCK_HEADER_SIZE,
     LZ4_CONTENT_CHECKSUM,
     LZ4_CONTENT_SIZE,
     LZ4_DESCRIPTOR_POSITION,
+    LZ4_INDEPENDENT,
+    LZ4_MAGIC,
     LZ4_MAX_HEADER_SIZE,
     LZ4_STORED,
+    LZ4_VERSION,
 )
 
 if TYPE_CHECKING:
     from seglog_format.codec.compression.output import Output
     from seglog_format.codec.container_headers import ContainerHeaders, Lz4Header
-    from seglog_format.errors import Location
+    from seglog_format.storage.byte_source import Buffer
 
 CHECKSUM_SIZE: Final = 4
 
@@ -125,3 +129,29 @@ class _Frame:
             where = inside(self._at, "lz4.content_checksum", position + LZ4_BLOCK_HEADER_SIZE)
             raise CorruptRecordError(where, "SEG-COD-010", expected="a content checksum", found="the end")
         return end
+
+
+# -- compression -------------------------------------------------------------------------------------------------------
+
+
+BLOCK_SIZE: Final = 64 * 1024
+BLOCK_DESCRIPTOR: Final = 0x40
+
+
+def compress(data: Buffer, magic: int) -> bytes:
+    """Compress to one frame of independent 64 KiB blocks; a block that does not shrink is stored."""
+    found: list[Buffer] = [_header(magic)]
+    for start in range(0, len(data), BLOCK_SIZE):
+        piece = data[start : start + BLOCK_SIZE]
+        packed = lz4.block.compress(piece, store_size=False)
+        size, content = (len(packed), packed) if len(packed) < len(piece) else (len(piece) | LZ4_STORED, piece)
+        found += (size.to_bytes(LZ4_BLOCK_HEADER_SIZE, "little"), content)
+    return b"".join([*found, bytes(LZ4_BLOCK_HEADER_SIZE)])  # a block of size 0 ends it
+
+
+@cache
+def _header(magic: int) -> bytes:
+    descriptor = bytes((LZ4_VERSION | LZ4_INDEPENDENT, BLOCK_DESCRIPTOR))
+    unsealed = LZ4_MAGIC.to_bytes(4, "little") + descriptor
+    hashed = unsealed if magic == 0 else descriptor  # SEG-COD-008: old brokers hashed the magic number, too
+    return unsealed + bytes([xxhash.xxh32_intdigest(hashed) >> 8 & 0xFF])

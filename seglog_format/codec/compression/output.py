@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import RefusedError
+from seglog_format.errors import Location, RefusedError
 
 if TYPE_CHECKING:
-    from seglog_format.errors import Location
     from seglog_format.storage.byte_source import Buffer
 
 PIECE_SIZE: Final = 2**20

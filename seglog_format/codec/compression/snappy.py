@@ -1,4 +1,4 @@
-"""Decompression of snappy: xerial blocks with a header, or one bare block (SEG-COD-003 to SEG-COD-005, SEG-COD-019)."""
+"""Snappy: xerial blocks with a header, or one bare block (SEG-COD-003 to SEG-COD-005, SEG-COD-019)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import cramjam
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, inside
-from seglog_format.errors import CorruptRecordError
-from seglog_format.schema.fixed_fields import XERIAL_BLOCK_SIZE, XERIAL_HEADER_SIZE
+from seglog_format.errors import CorruptRecordError, Location
+from seglog_format.schema.fixed_fields import XERIAL_BLOCK_SIZE, XERIAL_HEADER_SIZE, XERIAL_MAGIC
 
 if TYPE_CHECKING:
     from seglog_format.codec.compression.output import Output
     from seglog_format.codec.container_headers import ContainerHeaders
-    from seglog_format.errors import Location
+    from seglog_format.storage.byte_source import Buffer
 
 MAX_RATIO: Final = 22
 """Upper bound for the ratio of decompressed to compressed bytes in a block: three bytes encode at most 64."""
@@ -143,3 +143,21 @@ def _element_starts_at(block: bytes, target: int) -> bool:
             count = (tag >> 2) - SHORT_LITERAL + 1
             position += 2 + count + int.from_bytes(block[position + 1 : position + 1 + count], "little")
     return position == target
+
+
+# -- compression -------------------------------------------------------------------------------------------------------
+
+
+XERIAL_VERSION: Final = 1
+BLOCK_SIZE: Final = 32 * 1024
+HEADER: Final = XERIAL_MAGIC + XERIAL_VERSION.to_bytes(4, "big") * 2
+"""The magic bytes, the version, and the oldest version that is compatible."""
+
+
+def compress(data: Buffer) -> bytes:
+    """Compress to a xerial header and blocks of 32 KiB, at least one: a header alone is refused (SEG-COD-003)."""
+    found = [HEADER]
+    for start in range(0, len(data) or 1, BLOCK_SIZE):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + BLOCK_SIZE]))
+        found += (len(block).to_bytes(XERIAL_BLOCK_SIZE, "big"), block)
+    return b"".join(found)

@@ -1,4 +1,4 @@
-"""Decompression of zstd: consecutive frames (SEG-COD-014, SEG-COD-015, SEG-COD-021 to SEG-COD-023).
+"""Zstd: consecutive frames (SEG-COD-014, SEG-COD-015, SEG-COD-021 to SEG-COD-023).
 
 The library trusts the frame header: it allocates the window that the header claims, even for a frame of ten bytes, and
 some of its functions allocate the claimed content size. So this module walks the block headers first. They show whether
@@ -7,11 +7,12 @@ the frame is complete, and the maximum that it can decode to; the library then g
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, PIECE_SIZE, inside
-from seglog_format.errors import CorruptRecordError
+from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.schema.fixed_fields import (
     ZSTD_BLOCK_HEADER_SIZE,
     ZSTD_CHECKSUM,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from seglog_format.codec.compression.output import Output
     from seglog_format.codec.container_headers import ContainerHeaders, ZstdHeader
-    from seglog_format.errors import Location
     from seglog_format.storage.byte_source import Buffer
 
 CHECKSUM_SIZE: Final = 4
@@ -139,7 +139,8 @@ def _walk_blocks(
     """Return the position after the last block, and an upper bound for the output."""
     last, bound = False, 0
     while not last and position < len(data):
-        fields = headers.zstd_block(data[position:])
+        stored = bytes(data[position : position + ZSTD_BLOCK_HEADER_SIZE])
+        fields = headers.zstd_block(stored.ljust(ZSTD_BLOCK_HEADER_SIZE, b"\0"))  # missing bytes count as zeros
         last, kind, size = bool(fields & ZSTD_LAST_BLOCK), fields >> 1 & 3, fields >> 3
         if kind == RESERVED or size > max_size:
             where = inside(at, "zstd.block", position, size)
@@ -224,3 +225,21 @@ def decompress_whole(data: Buffer, size: int) -> bytes | None:
     except (*LIBRARY_ERRORS, zstandard.ZstdError):
         return None
     return found
+
+
+# -- compression -------------------------------------------------------------------------------------------------------
+
+
+LEVEL: Final = 3
+CONTEXTS: Final = threading.local()
+"""The compressor of each thread: to make one takes as long as to compress a batch."""
+
+
+def compress(data: Buffer) -> bytes:
+    """Compress to one frame without content size and checksum; an empty block ends it, as in a written stream."""
+    import zstandard  # noqa: PLC0415 - as above
+
+    if not hasattr(CONTEXTS, "compressor"):
+        CONTEXTS.compressor = zstandard.ZstdCompressor(level=LEVEL, write_content_size=False, write_checksum=False)
+    stream = CONTEXTS.compressor.compressobj()
+    return bytes(stream.compress(data) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + stream.flush())

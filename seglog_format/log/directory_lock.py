@@ -24,6 +24,31 @@ HAS_FILE_LOCKS: Final = sys.platform == "linux" and struct.calcsize("P") == 8  #
 """Whether a lock can belong to an open file instead of the process."""
 
 
+def is_locked(log_directory: Path) -> bool:
+    """Return whether another process holds the log directory's lock file.
+
+    A running broker holds it. The file stays when the broker ends, so its presence proves nothing. This function
+    neither creates nor writes the file; it requests the lock without waiting, and releases it at once. On Windows,
+    where a lock cannot be requested in this way, it always returns False.
+    """
+    if sys.platform == "win32":
+        return False
+    try:
+        descriptor = os.open(log_directory / FileKind.LOCK.value, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # without permission to open the file, assume that it is locked
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
+
+
 class DirectoryLock:
     """The lock of a log directory, held until `close`; it excludes brokers and other writers.
 

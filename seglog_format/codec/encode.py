@@ -264,7 +264,7 @@ def compress(codec: CompressionCodec, data: Buffer, *, magic: int) -> bytes:
         case CompressionCodec.NONE:
             return bytes(data)
         case CompressionCodec.GZIP:
-            return _gzip(data)
+            return zlib.compress(data, wbits=GZIP_WINDOW_BITS)
         case CompressionCodec.SNAPPY:
             return _snappy(data)
         case CompressionCodec.LZ4:
@@ -273,11 +273,6 @@ def compress(codec: CompressionCodec, data: Buffer, *, magic: int) -> bytes:
             return _zstd(data)
         case _:
             assert_never(codec)
-
-
-def _gzip(data: Buffer) -> bytes:
-    """Compress to one member without name or time."""
-    return zlib.compress(data, wbits=GZIP_WINDOW_BITS)
 
 
 XERIAL_HEADER: Final = bytes(

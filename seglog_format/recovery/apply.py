@@ -458,10 +458,7 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
 
 
 def prepare_recovery(
-    path: str | os.PathLike[str],
-    directory: LogDirectory | None = None,
-    *,
-    options: RecoveryOptions = DEFAULT_OPTIONS,
+    path: str | os.PathLike[str], directory: LogDirectory | None = None, *, options: RecoveryOptions = DEFAULT_OPTIONS
 ) -> PreparedRecovery:
     """Plan the recovery of a partition directory, including its file changes. Changes nothing.
 
@@ -523,12 +520,7 @@ def _prepare(
         start = circumstances.log_start_offset
         transactions = BrokerTransactions(segments, listing.snapshots, start) if broker else None
         scans = LogScans(
-            segments,
-            listing.snapshots,
-            settings,
-            kernels_of(choice),
-            imitated=transactions,
-            is_compared=is_compared,
+            segments, listing.snapshots, settings, kernels_of(choice), imitated=transactions, is_compared=is_compared
         )
         if broker is not None:
             broker_plan = plan_like_broker(segments, circumstances, scans.broker_scan, transactions)

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import struct
+import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -24,6 +25,9 @@ from helpers.walking import each_of
 from seglog_format import Engine, LogConfig, PartitionWriter, compact, open_partition, retain
 from seglog_format.cli.main import run
 from seglog_format.errors import CorruptRecordError, FormatError, MissingOffsetsWarning, UsageError
+from seglog_format.log.gaps import GapKind
+from seglog_format.model import MissingOffsets
+from seglog_format.spark import plan_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
     from helpers.damage import Case
     from helpers.said import Span
+
+    from seglog_format.log.gaps import Gap
 
 WHOLE, FOUND, UNREAD = 0, 1, 3
 MARK: Final = "replication-offset-checkpoint"
@@ -85,6 +91,26 @@ GAPS: Mapping[str, tuple[dict[str, bytes], dict[str, int], set[Span]]] = {
         {(5, 10)},
     ),
     "a recovery point above the end": ({"0.log": entry(0, 5)}, {"recovery-point-offset-checkpoint": 9}, {(5, 9)}),
+    "two checkpoints that differ": (
+        {"0.log": entry(0, 5)},
+        {MARK: 7, "recovery-point-offset-checkpoint": 12, "cleaner-offset-checkpoint": 9},
+        {(5, 12)},
+    ),
+    "a checkpoint below a snapshot": ({"0.log": entry(0, 5), "9.snapshot": EMPTY_SNAPSHOT}, {MARK: 7}, {(5, 9)}),
+    "a checkpoint below a leader epoch": ({"0.log": entry(0, 5), EPOCHS: b"0\n2\n0 0\n1 9\n"}, {MARK: 7}, {(5, 9)}),
+    "a checkpoint above an index": ({"0.log": entry(0, 5), "9.index": b""}, {MARK: 12}, {(5, 12)}),
+    "a checkpoint below an index": ({"0.log": entry(0, 5), "9.index": b""}, {MARK: 7}, {(5, 9)}),
+    "a snapshot above an index": (
+        {"0.log": entry(0, 5), "9.index": b"", "12.snapshot": EMPTY_SNAPSHOT},
+        {MARK: 7},
+        {(5, 12)},
+    ),
+    "a leader epoch above two indexes": (
+        {"0.log": entry(0, 5), "9.index": b"", "11.timeindex": b"", EPOCHS: b"0\n2\n0 0\n1 12\n"},
+        {},
+        {(5, 12)},
+    ),
+    "indexes alone, and more checkpoints": ({"0.index": b"", "9.index": b""}, {MARK: 7, START: 3}, {(3, 9)}),
     "the cleaner has been further": ({"0.log": entry(0, 5)}, {"cleaner-offset-checkpoint": 9}, {(5, 9)}),
     "a log start above the end": ({"0.log": entry(0, 5)}, {START: 9}, {(5, 9)}),
     "a log start in a hole": ({"0.log": entry(0, 5), "9.log": entry(9, 5)}, {START: 7}, {(7, 9)}),
@@ -345,7 +371,8 @@ def test_every_command_names_what_a_damaged_replacement_lacks(
         is_around_all = name.startswith("an offset") or name == "an entry cut off at the end"
         assert lines_of([command, str(path.parent)], capsys)[0] == (FOUND if is_around_all else WHOLE)
     elif command == "salvage":  # it copies what is replaced, too
-        by_salvage(path, capsys)
+        is_copied = name.startswith(("every", "what compaction", "an offset above", "an entry cut off", "no entry"))
+        assert by_salvage(path, capsys) == (WHOLE, set()) if is_copied else by_salvage(path, capsys)[0] in {0, 1}
         with open_partition(path.parent.parent / "out") as copy:
             kept = {record.offset for record in copy.records(on_gap=lambda _: None)}
         assert kept >= {*range(10 if "removed" in name else int("as wrong" in name), 30)}
@@ -358,7 +385,7 @@ def test_every_command_names_what_a_damaged_replacement_lacks(
     else:
         status, found = IN_FULL[command](path, capsys)
         assert status == (FOUND if is_seen else WHOLE)
-        if "checksum" not in name and "below" not in name and "as wrong" not in name and command != "resurrect":
+        if "checksum" not in name and "below" not in name and command != "resurrect":
             assert joined(found) == missing
 
 
@@ -379,6 +406,77 @@ def test_what_gives_one_record_or_none_hides_no_offset_of_an_overlap(
     assert sum(line["equal"] for _, lines in compared for line in lines) == stored  # also those that readers pass over
     status, _ = lines_of(["retain", str(path), "--config", "retention.ms=-1"], capsys)
     assert status == documented_status("a wrapper that begins below the end", "ls")  # of headers, too
+
+
+def named(gaps: Iterable[Gap]) -> set[Span]:
+    return {(gap.first_offset, gap.next_offset) for gap in gaps if gap.is_loss}
+
+
+HIDING_INSIDE: Final = (*OVERLAPPING, *(name for name in GAPS if "overlap" in name or "begins inside" in name))
+
+
+@pytest.mark.req("SEG-LOG-007")
+@each_of("name", HIDING_INSIDE)
+def test_a_part_names_the_offsets_that_its_entries_hide(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = make(tmp_path, OVERLAPPING[name]) if name in OVERLAPPING else built(name, tmp_path)
+    whole: list[Gap] = []
+    found: list[Gap] = []
+    with open_partition(path) as partition:
+        partition.scan(columns=["offset"], on_gap=whole.append).read_all()
+        for each in partition.segments:
+            part = (each.base_offset, 0, each.size)
+            partition.scan(columns=["offset"], on_gap=found.append, part=part).read_all()
+    skipped = [gap for gap in whole if gap.kind is GapKind.OVERLAP]
+    assert found == skipped
+    assert skipped
+    caplog.clear()
+    sum(len(each) for planned in plan_ranges(path) for each in planned.read("offset"))
+    assert caplog.messages == [f"seglog: {gap}" for gap in skipped]
+
+
+@pytest.mark.req("SEG-PDR-025")
+@pytest.mark.parametrize("way", ["records", "scan", "find"])
+@each_of("name", [name for name in REPLACEMENTS if "checksum" not in name and "below" not in name])
+def test_reading_from_an_offset_names_what_a_replacement_hides_from_there_on(
+    name: str, way: str, tmp_path: Path
+) -> None:
+    path = make(tmp_path, {**ONE_EACH, **REPLACEMENTS[name][0]})
+    with open_partition(path) as partition, warnings.catch_warnings(record=True) as warned:
+        whole: list[Gap] = []
+        list(partition.records(on_gap=whole.append))
+        for start in range(partition.log_start_offset, 30, 7):
+            found: list[Gap] = []
+            expected = {(max(start, first), after) for first, after in named(whole) if after > start}
+            if way == "records":
+                list(partition.records(start, on_gap=found.append))
+            elif way == "scan":
+                partition.scan(["offset"], start, on_gap=found.append).read_all()
+            else:
+                warned.clear()
+                warnings.simplefilter("always")
+                list(partition.find("no record has this", from_offset=start))
+                texts = [str(each.message) for each in warned]
+                assert len(texts) == len(expected)
+                assert all(any(str(MissingOffsets(*span)) in text for text in texts) for span in expected)
+                continue
+            assert named(found) == expected
+
+
+@each_of("name", [*(name for name in REPLACEMENTS if "checksum" not in name and "below" not in name), *GAPS])
+def test_a_lookup_of_a_lost_offset_has_the_status_of_a_loss(name: str, tmp_path: Path, capsys: Capture) -> None:
+    path = make(tmp_path, {**ONE_EACH, **REPLACEMENTS[name][0]}) if name in REPLACEMENTS else built(name, tmp_path)
+    with open_partition(path) as partition:
+        gaps: list[Gap] = []
+        given = {record.offset for record in partition.records(on_gap=gaps.append)}
+        offsets = range(partition.log_start_offset, min(partition.log_end_offset, 30))
+    lost = {offset for first, after in named(gaps) for offset in range(first, min(after, 30))}
+    for offset in offsets:
+        status, (line,) = lines_of(["lookup", str(path), "--offset", str(offset)], capsys)
+        assert (status == FOUND) == (offset in lost - given), offset
+        said = spans(line.get("missing", []))
+        assert not line["found"] or any(offset in range(*span) for span in said) == (offset in lost - given), offset
 
 
 CONTRADICTED: Final = {"0.log": entry(0, 5) + entry(10, 5), "15.log": entry(15, 5)}
@@ -546,11 +644,9 @@ def test_every_reader_names_data_that_a_control_bit_hides(name: str, engine: Eng
         with pytest.warns(MissingOffsetsWarning, match="5 to 6 .*control bit"):
             assert partition.read(5).records == ()
         part = (0, 0, partition.segments[0].size)
-        with pytest.raises(CorruptRecordError, match="SEG-CTL-001"):
-            partition.scan(columns=["offset"], part=part).read_all()
-        errors: list[Any] = []
-        assert partition.scan(columns=["offset"], part=part, on_corrupt=errors.append).read_all().num_rows == 5
-        assert [error.requirements for error in errors] == [("SEG-CTL-001",)]
+        gaps.clear()
+        assert partition.scan(columns=["offset"], part=part, on_gap=gaps.append).read_all().num_rows == 5
+        assert [(gap.first_offset, gap.next_offset, gap.kind.value) for gap in gaps] == hidden
 
 
 def test_a_control_bit_hides_what_kafkas_consumer_leaves_out(tmp_path: Path) -> None:
@@ -756,6 +852,34 @@ def test_what_is_no_side_file_takes_no_offset_away(
     status, found = IN_FULL[command](directory, capsys)
     assert found == set()
     assert command in {"records", "scan"} or status == UNREAD
+
+
+DAMAGED_BESIDE: Mapping[str, tuple[dict[str, bytes], set[str]]] = {
+    "a producer snapshot with a bit flipped": ({"5.snapshot": flipped(EMPTY_SNAPSHOT)}, {"verify", "doctor", "dump"}),
+    "a producer snapshot cut short": ({"5.snapshot": EMPTY_SNAPSHOT[:-1]}, {"verify", "doctor", "dump"}),
+    "an empty producer snapshot": ({"5.snapshot": b""}, {"verify", "doctor", "dump"}),
+    "leader epochs that are no text": ({EPOCHS: b"\xff\n"}, {"verify", "doctor"}),
+    "a topic id that is none": ({"partition.metadata": b"version: 0\ntopic_id: x\n"}, {"verify", "doctor", "cluster"}),
+    "indexes that end inside an entry": ({"0.index": b"\0\0\0", "0.timeindex": b"\0", "0.txnindex": b"\0"}, set()),
+}
+"""Side files that are damaged, and the commands that decode these, and so name them."""
+
+
+@pytest.mark.parametrize(
+    "command", [*IN_FULL, "cluster", "export", "find", "diff", "lookup --offset 3", "retain --config retention.ms=-1"]
+)
+@each_of("name", DAMAGED_BESIDE)
+def test_a_damaged_side_file_takes_no_offset_away(name: str, command: str, tmp_path: Path, capsys: Capture) -> None:
+    files, naming = DAMAGED_BESIDE[name]
+    path = make(tmp_path, {"0.log": entry(0, 5), "5.log": MIDDLE, **files})
+    if command in IN_FULL:
+        status, found = IN_FULL[command](path, capsys)
+        assert found == set()
+    elif command in {"export", "find", "diff"}:
+        status = status_of_command(command, path, capsys) - (command == "find")
+    else:
+        status, _ = lines_of([*command.split(), str(path.parent if command == "cluster" else path)], capsys)
+    assert status == (FOUND if command in naming else WHOLE)
 
 
 ENDS: Mapping[str, tuple[str, dict[str, bytes], dict[str, int]]] = {

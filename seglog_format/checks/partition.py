@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
     from pathlib import Path
 
+    from seglog_format.checks.text_files import LogEnds
     from seglog_format.engine import MakePrefilter
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.remote_store import KnowsTiered
@@ -78,7 +79,7 @@ class Options:
 
 def partition_findings(
     path: Path, options: Options, checkpointed: Mapping[FileKind, int], *, is_closed: bool = False
-) -> Generator[Finding, None, int | None]:
+) -> Generator[Finding, None, LogEnds | None]:
     """Yield all findings about a partition directory.
 
     Args:
@@ -88,7 +89,7 @@ def partition_findings(
         is_closed: whether a broker that starts takes the log for one that was closed cleanly.
 
     Returns:
-        The log end offset; None if unknown.
+        What `CheckedGaps.ends` says; None if unknown.
     """
     try:
         listing = list_partition(path)
@@ -100,7 +101,7 @@ def partition_findings(
 
 def listed_findings(
     listing: PartitionListing, options: Options, checkpointed: Mapping[FileKind, int], *, is_closed: bool = False
-) -> Generator[Finding, None, int | None]:
+) -> Generator[Finding, None, LogEnds | None]:
     """Yield all findings about a listed partition directory."""
     if options.wanted.is_window:
         for files, after in listing.with_following:
@@ -140,7 +141,7 @@ def listed_findings(
     except UnreadableError as error:
         yield Finding.of_error(error)
         return None
-    return gaps.log_end_offset
+    return gaps.ends
 
 
 def name_findings(listing: PartitionListing) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,8 @@ from seglog_format.recovery.start_problems import StartEffect, without_snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from seglog_format.checks.text_files import LogEnds
+    from seglog_format.log.gaps import EndProof
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.remote_store import KnowsTiered, RemoteOffsets
     from seglog_format.model import MissingOffsets
@@ -327,8 +330,9 @@ class CheckedGaps:
                 end = SegmentEnd(files, state.next_offset, has_tail=state.has_tail)
                 yield gap_after(self._listing, end, following.base_offset, self._log_start_offset)
         yield overreach(self._listing)
-        if self.log_end_offset is not None:
-            yield gap_at_end(self._listing, self.log_end_offset)
+        if self.log_end_offset is not None and (gap := gap_at_end(self._listing, self.log_end_offset)) is not None:
+            proved = max((*self._checkpointed.values(), *(proof.offset for proof in self._end_proofs)), default=0)
+            yield replace(gap, next_offset=max(gap.next_offset, proved))
 
     @property
     def orphans(self) -> tuple[Orphan, ...]:
@@ -363,7 +367,24 @@ class CheckedGaps:
 
     def _end_findings(self, log_end_offset: int) -> Iterator[Finding]:
         """Yield a finding for each file that proves the greatest end of the log, unless a checkpoint proves it."""
-        reached = max((log_end_offset, *self._checkpointed.values()))
-        for proof in greatest_proofs(end_proofs(self._listing, self._epochs), reached, self.is_compacted):
+        for proof in self._end_proofs:
             gap = Gap(log_end_offset, proof.offset, proof.kind, str(proof.path))
-            yield from findings_of(FoundGap(gap, is_compacted=False))
+            for finding in findings_of(FoundGap(gap, is_compacted=False)):
+                yield replace(finding, missing=None) if self._is_last_log_lost else finding
+
+    @cached_property
+    def _end_proofs(self) -> Sequence[EndProof]:
+        reached = max((self.log_end_offset or 0, *self._checkpointed.values()))
+        return greatest_proofs(end_proofs(self._listing, self._epochs), reached, self.is_compacted)
+
+    @property
+    def _is_last_log_lost(self) -> bool:
+        """Whether an index file without a log names all that is missing at the end."""
+        return any(gap.kind is GapKind.MISSING_LOG and gap.first_offset == self.log_end_offset for gap in self._gaps)
+
+    @property
+    def ends(self) -> LogEnds | None:
+        """The log end offset, and the end that its checkpoints prove; None if damage hides the end."""
+        is_named = self._end_proofs or self._is_last_log_lost  # by another finding
+        proved = 0 if is_named else max(self._checkpointed.values(), default=0)
+        return None if self.log_end_offset is None else (self.log_end_offset, proved)

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.codec.checkpoints import (
@@ -97,12 +97,16 @@ class PartitionOffsets:
         return Location(self.path, field=f"entries[{index}]")
 
 
+LogEnds: TypeAlias = tuple[int, int]
+"""The log end offset, and the greater one whose checkpoints name the loss: others prove less of the same loss."""
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetsAndLogs:
-    """An offset checkpoint, and the log end offsets of the partitions in its directory, by topic and partition."""
+    """An offset checkpoint, and the ends of the partitions in its directory, by topic and partition."""
 
     checkpoint: PartitionOffsets
-    log_end_offsets: Mapping[tuple[str, int], int]
+    ends: Mapping[tuple[str, int], LogEnds]
 
 
 @checks("SEG-CKP-007")
@@ -138,10 +142,11 @@ def not_above_log_end(subject: OffsetsAndLogs) -> Iterator[Problem]:
     counted = {(each.topic, each.partition): number for number, each in enumerate(subject.checkpoint.entries)}
     for index in sorted(counted.values()):  # of several lines of a partition, the last counts
         entry = subject.checkpoint.entries[index]
-        end = subject.log_end_offsets.get((entry.topic, entry.partition))
+        end, proved = subject.ends.get((entry.topic, entry.partition), (None, 0))
         if end is not None and entry.offset > end:
+            missing = MissingOffsets(end, proved) if entry.offset == proved else None
             expected = f"at most {end}, the log end offset of {printable(entry.topic)}-{entry.partition}"
-            yield Problem(subject.checkpoint.at(index), expected, entry.offset, MissingOffsets(end, entry.offset))
+            yield Problem(subject.checkpoint.at(index), expected, entry.offset, missing)
 
 
 # -- checks of chapters 20 and 51 about leader epochs in the log, and in the checkpoint beside it ---------------------

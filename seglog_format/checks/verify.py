@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from seglog_format.checks.text_files import LogEnds
     from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.storage.byte_source import Buffer
 
@@ -298,10 +299,10 @@ class Checkpoints:
         """Return the offset of a partition in each checkpoint; nothing for a directory without a partition in use."""
         return {kind: offsets[partition] for kind, offsets in self._offsets.items() if partition in offsets}
 
-    def findings(self, log_end_offsets: Mapping[tuple[str, int], int]) -> Iterator[Finding]:
+    def findings(self, ends: Mapping[tuple[str, int], LogEnds]) -> Iterator[Finding]:
         """Yield findings about offsets above the log end offsets."""
         for checkpoint in self._found.values():
-            yield from findings_of(OffsetsAndLogs(checkpoint, log_end_offsets))
+            yield from findings_of(OffsetsAndLogs(checkpoint, ends))
 
 
 @checks("SEG-LDR-002")
@@ -330,20 +331,20 @@ def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
         yield from text_file_findings(root_file, kind)
         if kind is FileKind.BOOTSTRAP_SNAPSHOT:
             yield from metadata_snapshot_findings(root_file, options)
-    log_end_offsets = {}
+    ends = {}
     for partition in listing.partitions:
         is_in_use, key = not partition.name.state, partition.name.topic_partition
-        log_end_offset = yield from partition_findings(
+        found = yield from partition_findings(
             partition.path,
             options,
             checkpoints.of(key) if is_in_use else {},
             is_closed=is_in_use and _is_closed(path, key[0]),
         )
-        if log_end_offset is not None and is_in_use:
-            log_end_offsets[key] = log_end_offset
+        if found is not None and is_in_use:
+            ends[key] = found
     yield from findings_of(WithoutTopicIds(without_topic_ids(listing)))
     yield from findings_of(broker_directories([listing]))
-    yield from checkpoints.findings(log_end_offsets)
+    yield from checkpoints.findings(ends)
 
 
 def lone_partition_findings(path: Path, options: Options) -> Iterator[Finding]:
@@ -352,9 +353,9 @@ def lone_partition_findings(path: Path, options: Options) -> Iterator[Finding]:
     key = None if name is None or name.state else name.topic_partition
     checkpoints = Checkpoints.beside(path.absolute().parent)
     is_closed = key is not None and _is_closed(path.absolute().parent, key[0])
-    log_end_offset = yield from partition_findings(path, options, checkpoints.of(key), is_closed=is_closed)
-    if log_end_offset is not None and key is not None:
-        yield from checkpoints.findings({key: log_end_offset})
+    found = yield from partition_findings(path, options, checkpoints.of(key), is_closed=is_closed)
+    if found is not None and key is not None:
+        yield from checkpoints.findings({key: found})
 
 
 def _is_closed(log_directory: Path, topic: str) -> bool:

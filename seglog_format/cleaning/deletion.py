@@ -13,18 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog_format.cleaning.retention import RetainedSegment, is_copied, plan_retention, tiered_or_not
-from seglog_format.codec.checkpoints import (
-    encode_leader_epoch_checkpoint,
-    encode_offset_checkpoint,
-)
+from seglog_format.codec.checkpoints import encode_leader_epoch_checkpoint, encode_offset_checkpoint
 from seglog_format.errors import write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
-from seglog_format.log.listing import (
-    DELETED,
-    LOG_DIRECTORY_KINDS,
-    list_partition,
-    read_offset_checkpoint,
-)
+from seglog_format.log.listing import DELETED, LOG_DIRECTORY_KINDS, list_partition, read_offset_checkpoint
 from seglog_format.model import CheckpointedOffset
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.apply import writing

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.cli.options import RemoteChoice
+    from seglog_format.log.gaps import Gap
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import RecordBatch
@@ -211,11 +212,14 @@ class _Lookup:
         if not lines:
             reason = "compaction has removed the record, and all that followed in its batch"
             return _nothing(offset, reason) | position
-        record = lines[0]
+        record: Answer = lines[0]
+        gaps: list[Gap] = []
         if record["offset"] != offset:
             text = f"there is no record {offset} any more; the next one is {record['offset']}"
             self.add_step("record", text, "SEG-LKP-002")
-        return {"type": "lookup", "offset": offset, "found": True, **position, "record": record}
+            list(self.partition.records(offset, record["offset"], on_gap=gaps.append))
+        lost = {"missing": [gap.as_object() for gap in gaps if gap.is_loss]} if gaps else {}
+        return {"type": "lookup", "offset": offset, "found": True, **position, "record": record, **lost}
 
     def timestamp(self, timestamp_ms: int) -> Answer:
         found = self.partition.offset_for_timestamp(timestamp_ms)
@@ -401,7 +405,7 @@ def command(  # noqa: PLR0913 - an option each
     """Find an OFFSET or a timestamp in the partition directory at PATH, or in one log file.
 
     With --explain, each step is printed: file list, index entry, walk, batch, record, and its requirement. The
-    exit status is 1 when there is no such record.
+    exit status is 1 when there is no such record, or when the offset is known to be lost, and a later record is found.
 
     No index is trusted by default: the walk that proves an entry reads the header of each batch before it in its
     segment, about a second for some hundred thousand. With --trust-indexes a lookup takes no longer in a large segment
@@ -426,7 +430,7 @@ def command(  # noqa: PLR0913 - an option each
     if store is not None:
         answer |= {"fetched": {"requests": store.traffic.requests, "bytes": store.traffic.size}}
     _write_answer(answer, as_json=as_json)
-    return 0 if answer["found"] else FINDINGS
+    return 0 if answer["found"] and not answer.get("missing") else FINDINGS
 
 
 def _write_steps(steps: Iterable[Step], *, as_json: bool) -> None:
@@ -443,5 +447,7 @@ def _write_answer(answer: dict[str, Any], *, as_json: bool) -> None:
         write_json(answer)
         return
     write_text(answer_text(answer))
+    for each in answer.get("missing", ()):
+        diagnose(f"{each['firstOffset']} to {each['nextOffset'] - 1} are missing: {each['reason']}")
     if "fetched" in answer:
         diagnose(f"{answer['fetched']['bytes']:,} bytes fetched in {answer['fetched']['requests']} requests")

@@ -412,7 +412,7 @@ class GapLines:
     def begin(self, source: Source) -> None:
         """Begin a file; report what is missing before the first segment of its directory."""
         self.reached = source.base_offset
-        if _is_log(source) and source.path.parent != self._directory:
+        if ".log" in source.path.suffixes and source.is_live and source.path.parent != self._directory:
             self._directory = source.path.parent
             self._with_logs.add(source.path.parent)
             self._watch = None
@@ -463,10 +463,6 @@ class GapLines:
                 write_json(gap_line(gap, self._directory))
             self.is_any_missing |= gap.is_loss
             self.is_any_tiered |= not gap.is_loss
-
-
-def _is_log(source: Source) -> bool:
-    return ".log" in source.path.suffixes and source.is_live
 
 
 def gaps_of(

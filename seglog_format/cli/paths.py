@@ -75,12 +75,7 @@ def segment_files_at(path: Path) -> SegmentFiles:
     for files in list_partition(path.absolute().parent).segments:
         if files.log.name == path.name:
             return SegmentFiles(
-                files.base_offset,
-                path,
-                files.offset_index,
-                files.time_index,
-                files.transaction_index,
-                files.snapshot,
+                files.base_offset, path, files.offset_index, files.time_index, files.transaction_index, files.snapshot
             )
     return SegmentFiles(_base_offset_of(path), path)
 

@@ -189,7 +189,10 @@ def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json
     named = [missing for segment in segments for missing in segment.missing]
     reached = {segment.log: segment.next_offset for segment in segments}
     ends = {files.base_offset: reached[files.log] for files in listing.segments if files.log in reached}
-    if listing.segments:  # logs that .swap files replace are copied, too
+    for files in listing.replaced_logs:  # these are copied, too
+        if (beside := listing.segment_for(files.base_offset)) is not None and beside.base_offset in ends:
+            ends[beside.base_offset] = max(ends[beside.base_offset], reached.get(files.log, 0))
+    if listing.segments:
         ends[listing.base_offsets[-1]] = max(reached.values(), default=0)
     found = gaps_of(watch_over(listing), ends)
     gaps = [gap for gap in found if gap.missing not in named and gap.kind is not GapKind.REPLACED]

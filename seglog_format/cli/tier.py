@@ -122,13 +122,7 @@ LOGS: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 )
 @store_options
 @json_option
-def ls(
-    *,
-    remote: RemoteChoice,
-    topic: str | None,
-    logs: tuple[Path, ...],
-    as_json: bool,
-) -> int:
+def ls(*, remote: RemoteChoice, topic: str | None, logs: tuple[Path, ...], as_json: bool) -> int:
     """List the segments in REMOTE: offsets, leader epochs, state, sizes, objects.
 
     Manifests are fetched, and nothing else; no key is needed. States come from __remote_log_metadata, if --logs names

@@ -39,14 +39,7 @@ if TYPE_CHECKING:
 CONFIG_RESOURCES: Final = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
 """Types of resources that settings belong to."""
 
-ACL_RESOURCES: Final = {
-    2: "topic",
-    3: "group",
-    4: "cluster",
-    5: "transactional-id",
-    6: "delegation-token",
-    7: "user",
-}
+ACL_RESOURCES: Final = {2: "topic", 3: "group", 4: "cluster", 5: "transactional-id", 6: "delegation-token", 7: "user"}
 """Types of resources that an access control entry protects."""
 
 PATTERN_TYPES: Final = {3: "literal", 4: "prefixed"}

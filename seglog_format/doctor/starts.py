@@ -288,7 +288,7 @@ def _spares(path: Path) -> dict[int, Path]:
     """Return files with logs under names that no reader opens, by base offset: renamed, packed, or set aside."""
     listing = list_partition(path)
     found: dict[int, Path] = {}
-    aside = [each.path for each in listing.set_aside if each.name.kind is FileKind.LOG]
+    aside = [each.path for each in listing.set_aside if each.name.kind is FileKind.LOG and each.name.suffix]
     for file in (*aside, *listing.others[:MOST_SPARES]):
         named, base_offset = SPARE.fullmatch(file.name), unnamed_base_offset(file)
         if named and (base_offset is not None or packed_with(file)):

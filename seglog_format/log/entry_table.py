@@ -406,11 +406,7 @@ def walk_headers(table: EntryTable, source: ByteSource, target: int, passed: Cal
     if not has_many_headers(source, table.position):
         return
     parts = engine.batch_tables()(
-        source,
-        position=table.position,
-        first_offset=table.next_offset,
-        last_offset=table.allowed.last,
-        checksums=False,
+        source, position=table.position, first_offset=table.next_offset, last_offset=table.allowed.last, checksums=False
     )
     with suppress(UnreadableError):  # `EntryTable.grow` fails on the same bytes
         for part in parts:

@@ -306,7 +306,7 @@ def end_proofs(listing: PartitionListing, epochs: Sequence[tuple[int, int]]) -> 
     """
     yield from (EndProof(each.base_offset, GapKind.SNAPSHOT, each.path) for each in listing.snapshots[-1:])
     for files in listing.replaced_logs:
-        yield EndProof(_end_in_range(files, listing.storage), GapKind.REPLACED, files.log)
+        yield EndProof(end_in_range(files, listing.storage), GapKind.REPLACED, files.log)
     path = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
     if all(one[0] < other[0] and one[1] <= other[1] for one, other in pairwise(epochs)):  # else it is damaged
         yield from (EndProof(start, GapKind.EPOCH, path) for _, start in epochs[-1:])
@@ -341,14 +341,14 @@ def overreach(listing: PartitionListing) -> Gap | None:
         return None
     removed = (file for file in listing.set_aside if file.name.suffix == DELETED and file.name.kind is FileKind.LOG)
     old = (*replaced, *(SegmentFiles(file.base_offset, file.path) for file in removed))
-    limit = max(_end_in_range(files, listing.storage) for files in old)
+    limit = max(end_in_range(files, listing.storage) for files in old)
     reached = max(_end_up_to(files, limit - 1, listing.storage) for files in new)
     if reached >= limit or max(_end_up_to(files, INT64_MAX, listing.storage) for files in new) <= limit:
         return None
     return Gap(reached, limit, GapKind.REPLACED, str(new[0].log))
 
 
-def _end_in_range(files: SegmentFiles, storage: LogStorage) -> int:
+def end_in_range(files: SegmentFiles, storage: LogStorage) -> int:
     """Return the end of a log; an entry that no index of its segment can name is damaged, and proves nothing."""
     return _end_up_to(files, files.base_offset + INT32_MAX, storage)
 
@@ -361,6 +361,12 @@ def _end_up_to(files: SegmentFiles, last_offset: int, storage: LogStorage) -> in
             if frame.header.last_offset <= last_offset:
                 reached = max(reached, frame.header.next_offset)
     return reached
+
+
+def skipped_gap(path: str, reached: int, following: int, position: int) -> Gap:
+    """Return the offsets of an entry of a log that readers skip; arguments as of `GapWatch.at_border`."""
+    kind = GapKind.OVERLAP if following < reached else GapKind.CONTROL_BIT
+    return Gap(min(reached, following), max(reached, following), kind, path, position)
 
 
 def with_snapshot(listing: PartitionListing, gap: Gap) -> Gap:
@@ -491,14 +497,33 @@ class GapWatch:
         self._log_start_offset = log_start_offset
         self._checkpointed_end = checkpointed_end
 
-    def at_start(self, on_gap: OnGap) -> None:
-        """Report offsets that are missing before the first segment, or in a log without segments."""
-        start = self._log_start_offset
-        if self.listing.segments:
-            _report(on_gap, gap_before(self.listing, start))
-            _report(on_gap, overreach(self.listing))
-        else:
-            _report(on_gap, self._gap_at_end(start, self.listing.path))
+    def at_start(self, on_gap: OnGap, from_offset: int | None = None, to_offset: int = INT64_MAX) -> None:
+        """Report what is missing before the first segment, or in a log without any, or because of a replacement.
+
+        Args:
+            on_gap: called with each gap.
+            from_offset: first offset to read, not below the first segment; None to read from the start of the log.
+            to_offset: first offset not to read.
+        """
+        if not self.listing.segments:
+            _report(on_gap, self._gap_at_end(self._log_start_offset, self.listing.path))
+            return
+        if from_offset is None:
+            _report(on_gap, gap_before(self.listing, self._log_start_offset))
+        gap, first = self._overreach, from_offset or 0
+        if gap is not None and first < gap.next_offset and gap.first_offset < to_offset:
+            on_gap(replace(gap, first_offset=max(gap.first_offset, first)))
+
+    @cached_property
+    def _overreach(self) -> Gap | None:
+        return overreach(self.listing)
+
+    def inside(
+        self, on_gap: OnGap, base_offset: int, reached: int, following: int | None, left_at: int | None = None
+    ) -> None:
+        """Report offsets that readers skip although an entry of a segment has them; arguments as of `at_border`."""
+        if following is not None and left_at is not None:
+            on_gap(skipped_gap(str(self._files_of(base_offset).log), reached, following, left_at))
 
     def at_border(
         self, on_gap: OnGap, base_offset: int, reached: int, following: int | None, left_at: int | None = None
@@ -516,9 +541,7 @@ class GapWatch:
                 that overlaps, or whose records are hidden.
         """
         if following is not None and left_at is not None:
-            kind = GapKind.OVERLAP if following < reached else GapKind.CONTROL_BIT
-            first, after = sorted((reached, following))
-            _report(on_gap, Gap(first, after, kind, str(self._files_of(base_offset).log), left_at))
+            self.inside(on_gap, base_offset, reached, following, left_at)
             return
         error = None if left_at is None else self._hiding(left_at)
         if error is not None:

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar
 
@@ -215,7 +216,7 @@ class OffsetIndex(IndexFile[OffsetPosition]):
         Returns:
             The last entry whose offset is not greater, else the segment's base offset with position 0.
         """
-        count = bisect_right(self.entries, offset, key=_offset)
+        count = bisect_right(self.entries, offset, key=attrgetter("offset"))
         return self.entries[count - 1] if count else OffsetPosition(self.base_offset, 0)
 
     def _decode(self, first: int, second: int) -> OffsetPosition:
@@ -227,10 +228,6 @@ class OffsetIndex(IndexFile[OffsetPosition]):
 
     def _usable_count(self, fields: Iterable[tuple[int, int]]) -> int:
         return usable_offset_slots(fields)
-
-
-def _offset(entry: OffsetPosition) -> int:
-    return entry.offset
 
 
 # -- the time index of a segment: from timestamps to offsets (chapter 41) ----------------------------------------------
@@ -250,7 +247,7 @@ class TimeIndex(IndexFile[TimestampOffset]):
         Returns:
             The last entry whose timestamp is not greater, else timestamp -1 with the segment's base offset.
         """
-        count = bisect_right(self.entries, timestamp_ms, key=_timestamp_ms)
+        count = bisect_right(self.entries, timestamp_ms, key=attrgetter("timestamp_ms"))
         return self.entries[count - 1] if count else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     def _decode(self, first: int, second: int) -> TimestampOffset:
@@ -262,10 +259,6 @@ class TimeIndex(IndexFile[TimestampOffset]):
 
     def _usable_count(self, fields: Iterable[tuple[int, int]]) -> int:
         return usable_time_slots(fields)
-
-
-def _timestamp_ms(entry: TimestampOffset) -> int:
-    return entry.timestamp_ms
 
 
 # -- the transaction index of a segment: its aborted transactions (chapter 42) -----------------------------------------
@@ -535,9 +528,7 @@ class IndexBuilder:
     """
 
     def __init__(
-        self,
-        interval_bytes: int = INDEX_INTERVAL_BYTES,
-        indexed_offset: IndexedOffset = IndexedOffset.LAST,
+        self, interval_bytes: int = INDEX_INTERVAL_BYTES, indexed_offset: IndexedOffset = IndexedOffset.LAST
     ) -> None:
         self.offset_entries: list[OffsetPosition] = []
         self.time_entries: list[TimestampOffset] = []

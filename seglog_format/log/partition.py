@@ -220,7 +220,7 @@ class Partition(Closing):
         entry = self._find_entry(start) if engine is Engine.COLUMNAR and not has_times else None
         if entry is None:
             self._check_range(start)
-        at_border = self._watched(on_gap, is_from_start=from_offset is None)
+        at_border = self._watched(on_gap, from_offset, end)
         if from_timestamp_ms is not None:
             start = start_not_older(self._reader, start, from_timestamp_ms, at_border)
         choice = self.engine_for(start, to_offset, engine=engine)
@@ -275,23 +275,20 @@ class Partition(Closing):
             raise UsageError(msg)
         data = pattern.encode() if isinstance(pattern, str) else pattern
         wanted = Wanted(pattern=data, fields=tuple(fields), since_ms=since_ms, until_ms=until_ms)
-        at_border = self._watched(None, is_from_start=from_offset is None)
+        end = INT64_MAX if to_offset is None else to_offset
+        at_border = self._watched(None, from_offset, end)
         if since_ms is not None:
             start = start_not_older(self._reader, start, since_ms, at_border)
-        return self._reader.found(wanted, start, INT64_MAX if to_offset is None else to_offset, at_border)
+        return self._reader.found(wanted, start, end, at_border)
 
     def _following(self, start: int, to_offset: int | None, on_gap: OnGap | None) -> Iterator[Record | Message]:
         """Deliver the records after one that was looked up; the engine is chosen when they are wanted."""
-        choice, at_border = self.engine_for(start, to_offset), self._watched(on_gap, is_from_start=False)
         end = INT64_MAX if to_offset is None else to_offset
+        choice, at_border = self.engine_for(start, to_offset), self._watched(on_gap, start, end)
         yield from chain.from_iterable(self._deliver((start, end), None, None, choice, at_border))
 
     def engine_for(
-        self,
-        from_offset: int | None = None,
-        to_offset: int | None = None,
-        *,
-        engine: Engine = Engine.AUTO,
+        self, from_offset: int | None = None, to_offset: int | None = None, *, engine: Engine = Engine.AUTO
     ) -> Choice:
         """Return the engine that `records` uses, and why.
 
@@ -374,7 +371,8 @@ class Partition(Closing):
                 If the size or magic of an entry is wrong, the rest of its segment is left out. It is also called if a
                 segment that is not the last ends before the next one begins, inside an entry or with offsets only in
                 its indexes (SEG-PDR-024). Without ``on_corrupt``, such an end is reported only to ``on_gap``.
-            on_gap: called with missing offsets, as in `records`; not with ``part``.
+            on_gap: called with missing offsets, as in `records`; with ``part`` only with those of its entries that
+                readers skip.
             batch_rows: maximum number of rows of an Arrow batch, unless one entry alone holds more.
             threads: number of reading threads; the order of rows does not change. With ``on_corrupt`` one is used.
             layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the bytes that were
@@ -405,11 +403,13 @@ class Partition(Closing):
         entry = self._find_entry(start) if part is None else None
         if part is None and entry is None:
             self._check_range(start)
-        at_border = None
+        end = INT64_MAX if to_offset is None else to_offset
         if part is None:
-            at_border = self._watched(on_gap, is_from_start=from_offset is None, on_corrupt=on_corrupt)
+            at_border = self._watched(on_gap, from_offset, end, on_corrupt)
             if from_timestamp_ms is not None and on_corrupt is None:
                 entry, start = None, start_not_older(self._reader, start, from_timestamp_ms, at_border)
+        else:
+            at_border = partial(self._gap_watch.inside, reporting(on_gap, None))
         decoders = {name: each for name, each in (("key", key), ("value", value)) if each and name in columns}
         has_offset = "offset" in columns
         options = ScanOptions(
@@ -425,7 +425,6 @@ class Partition(Closing):
             at_border,
             statistics,
         )
-        end = INT64_MAX if to_offset is None else to_offset
         decided = end if transactions is None else min(end, transactions.last_stable_offset)
         undecided = None if transactions is None else partial(self._raise_undecided, end - 1, transactions)
         reader = scan_log(self._reader, (start, decided), transactions, options, self._limit, undecided)
@@ -491,7 +490,7 @@ class Partition(Closing):
             on_gap: called with offsets that are missing before the start, as in `records`.
         """
         start = self.log_start_offset if from_offset is None else from_offset
-        at_border = self._watched(on_gap, is_from_start=from_offset is None)
+        at_border = self._watched(on_gap, from_offset, INT64_MAX)
         return start_not_older(self._reader, start, timestamp_ms, at_border)
 
     def offset_for_timestamp(self, timestamp_ms: int | OffsetSpec) -> TimestampOffset | None:
@@ -556,19 +555,22 @@ class Partition(Closing):
                 last.raise_damage()
         return offset > self.log_end_offset
 
-    def _watched(self, on_gap: OnGap | None, *, is_from_start: bool, on_corrupt: OnCorrupt | None = None) -> AtBorder:
+    def _watched(
+        self, on_gap: OnGap | None, from_offset: int | None, to_offset: int, on_corrupt: OnCorrupt | None = None
+    ) -> AtBorder:
         """Return the function that a reader calls at borders between segments.
 
-        If reading begins at the log start offset, offsets missing before the first segment are reported at once.
+        What `GapWatch.at_start` reports is reported at once.
 
         Args:
             on_gap: called with each gap; by default a Python warning is raised.
-            is_from_start: whether reading begins at the log start offset.
+            from_offset: first offset wanted; None to begin at the log start offset.
+            to_offset: first offset that is not wanted.
             on_corrupt: called before `on_gap` with the damage that explains a gap, if damage does.
         """
         callback = reporting(on_gap, on_corrupt)
-        if is_from_start:
-            self._gap_watch.at_start(callback)
+        self._gap_watch.at_start(callback, from_offset, to_offset)
+        if from_offset is None:
             start, last = self._log_start_checkpoint, self.listing.base_offsets[-1:]
             if last and start > last[0] and start > self.segments[-1].next_offset:  # reading begins above all records
                 self._gap_watch.at_border(callback, last[0], last[0], None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.control_record import end_marker_of
@@ -61,7 +62,7 @@ class Transactions:
         if not header.is_transactional or header.is_control:
             return False
         of_producer = self._markers.get(header.producer_id, [])
-        index = bisect_right(of_producer, header.last_offset, key=_last_offset)
+        index = bisect_right(of_producer, header.last_offset, key=attrgetter("last_offset"))
         return index < len(of_producer) and of_producer[index].first_offset <= header.last_offset
 
     def add(self, header: BatchHeader, marker: ControlRecordType | None) -> None:
@@ -122,10 +123,6 @@ class Transactions:
         """
         began = (each for each in listed if each.first_offset < self.end_offset <= each.last_offset)
         self._listed |= {(each.producer_id, each.last_offset): each for each in began}
-
-
-def _last_offset(transaction: AbortedTxn) -> int:
-    return transaction.last_offset
 
 
 def read_transactions(

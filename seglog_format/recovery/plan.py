@@ -19,7 +19,7 @@ from seglog_format.engine import Engine, engine_for, kernels_of
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.entry_table import OffsetRange
-from seglog_format.log.gaps import GapKind, overreach, watch_over
+from seglog_format.log.gaps import end_in_range, overreach, watch_over
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.path_kind import require_partition, size_of_segments
 from seglog_format.log.scanning import storage_for
@@ -378,8 +378,11 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     lost = (*gone, *kept.unreached(plan))
     found = watch.gaps({base: base for base in listing.base_offsets})
     is_replaced = any(each.reason is LossReason.REPLACED for each in lost)
-    gaps = [gap for gap in found if gap.is_loss and not (is_replaced and gap.kind is GapKind.REPLACED)]
-    missing = tuple(gap for gap in gaps if not _is_among(gap.missing, lost))  # a recovery does not touch those
+    missing = tuple(
+        replace(gap, first_offset=first, next_offset=following)
+        for gap in found
+        for first, following in (_beside(gap.missing, lost) if gap.is_loss else ())  # a recovery does not touch those
+    )
     is_compacted = is_replaced and overreach(listing) is None and watch.is_compacted
     return Losses(lost, missing, is_compacted)
 
@@ -469,9 +472,13 @@ class KeptOffsets:
 
 
 def _replaced(listing: PartitionListing) -> Iterator[LostOffsets]:
-    """Yield the offsets in logs that `.swap` files replace."""
+    """Yield the offsets in logs that `.swap` files replace; damaged ones are none."""
     for files in listing.replaced_logs:
-        yield from _offsets_in(files, LossReason.REPLACED)
+        end = end_in_range(files, listing.storage)
+        for one in _offsets_in(files, LossReason.REPLACED):
+            first, following = one.missing
+            if first < end:
+                yield replace(one, missing=MissingOffsets(first, min(following, end)))
 
 
 def _cut_or_dropped(listing: PartitionListing, plan: RecoveryPlan) -> Iterator[LostOffsets]:
@@ -544,8 +551,14 @@ def _runs(frames: Iterable[Frame], start: int) -> list[MissingOffsets]:
     return [run for run in runs if run.offset_count > 0]
 
 
-def _is_among(missing: MissingOffsets, lost: Iterable[LostOffsets]) -> bool:
-    return any(
-        one.missing.first_offset <= missing.first_offset and missing.next_offset <= one.missing.next_offset
-        for one in lost
-    )
+def _beside(missing: MissingOffsets, lost: Iterable[LostOffsets]) -> Iterator[MissingOffsets]:
+    """Yield the parts of missing offsets that are not among lost ones."""
+    first, following = missing
+    for one, after in sorted(each.missing for each in lost):
+        if one <= first <= after or first < one < following:
+            if first < one:
+                yield MissingOffsets(first, one)
+            first = max(first, after)
+            if first >= following:
+                return
+    yield MissingOffsets(first, following)

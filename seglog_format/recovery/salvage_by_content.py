@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.decode import checksum_is_valid
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import ByteSource
 
 ANY_OFFSET: Final = OffsetRange(0, GREATEST_OFFSET)
+TWICE: Final = "SEG-PDR-013"
+"""The rule that entries break whose offsets another log has, too."""
 
 
 class PlacedEntry(NamedTuple):
@@ -149,7 +152,7 @@ def placed(
     for entry in chosen:
         own[entry.log].append(entry)
     shown = (_kept_scan(scan, one, every, kept) for scan, one, every in zip(scans, own, found, strict=True))
-    return Placement(tuple(parts_of(chosen, logs, _log)), tuple(shown))
+    return Placement(tuple(parts_of(chosen, logs, attrgetter("log"))), tuple(shown))
 
 
 def _with_offsets(scan: SalvageScan, source: ByteSource) -> SalvageScan:
@@ -190,25 +193,18 @@ def _offset_ranges(chosen: Iterable[PlacedEntry]) -> list[MissingOffsets]:
 
 
 def _kept_scan(
-    found: SalvageScan,
-    own: Sequence[PlacedEntry],
-    entries: Sequence[PlacedEntry],
-    kept: Sequence[MissingOffsets],
+    found: SalvageScan, own: Sequence[PlacedEntry], entries: Sequence[PlacedEntry], kept: Sequence[MissingOffsets]
 ) -> SalvageScan:
     """Return a scan of the entries that are kept of a log; the entries that another log supplies are damaged ranges."""
     scan, stays = SalvageScan(), {entry.start for entry in own}
-    for entry in sorted(own, key=_start):
+    for entry in sorted(own, key=attrgetter("start")):
         scan.starts.append(entry.start)
         scan.ends.append(entry.end)
         scan.last_offsets.append(entry.last_offset)
-    scan.damaged += [replace(damage, missing=_without_kept(damage.missing, kept)) for damage in found.damaged]
-    scan.damaged += _duplicates(entry for entry in entries if entry.start not in stays)
-    scan.damaged.sort(key=_start)
+    duplicates = _duplicates(entry for entry in entries if entry.start not in stays)
+    scan.damaged += [replace(one, missing=_without_kept(one.missing, kept)) for one in (*found.damaged, *duplicates)]
+    scan.damaged.sort(key=attrgetter("start"))
     return scan
-
-
-def _start(one: PlacedEntry | DamagedRange) -> int:
-    return one.start
 
 
 def _without_kept(missing: MissingOffsets | None, kept: Sequence[MissingOffsets]) -> MissingOffsets | None:
@@ -227,21 +223,18 @@ def _without_kept(missing: MissingOffsets | None, kept: Sequence[MissingOffsets]
 
 
 def _duplicates(entries: Iterable[PlacedEntry]) -> list[DamagedRange]:
-    """Return the ranges of entries with offsets that are kept from another log."""
+    """Return the ranges of entries with offsets that are kept from another log; `missing` are all their offsets."""
     ranges: list[tuple[int, int, int, int]] = []
     for entry in entries:
         if ranges and ranges[-1][1] == entry.start:
             ranges[-1] = (ranges[-1][0], entry.end, ranges[-1][2], entry.last_offset)
         else:
             ranges.append((entry.start, entry.end, entry.first_offset, entry.last_offset))
+    text = "offsets {} to {} are kept from another log"
     return [
-        DamagedRange(start, end, ("SEG-PDR-013",), f"offsets {first} to {last} are kept from another log")
+        DamagedRange(start, end, (TWICE,), text.format(first, last), missing=MissingOffsets(first, last + 1))
         for start, end, first, last in ranges
     ]
-
-
-def _log(entry: PlacedEntry) -> int:
-    return entry.log
 
 
 def parts_of(

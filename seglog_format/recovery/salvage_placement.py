@@ -10,6 +10,7 @@ from seglog_format.errors import RefusedError, UnreadableError
 from seglog_format.model import INT32_MAX, MissingOffsets
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
 from seglog_format.recovery.salvage_by_content import (
+    TWICE,
     Piece,
     PlacedPart,
     Placement,
@@ -80,7 +81,7 @@ def placement_of(
     """
     if logs := logs_by_content(listing, segments):
         placement = placed(logs, source_of_log, is_for_brokers=is_for_brokers)
-        scans = (_with_refusal(log, scan) for log, scan in zip(logs, placement.scans, strict=True))
+        scans = (_as_found(log, scan, segments) for log, scan in zip(logs, placement.scans, strict=True))
         return logs, replace(placement, scans=tuple(scans))
     return segments, placed_by_name(segments, is_for_brokers=is_for_brokers)
 
@@ -116,9 +117,11 @@ def source_of_log(log: LogSegment) -> ByteSource:
     return opened_log(log)[0]
 
 
-def _with_refusal(log: LogSegment, scan: SalvageScan) -> SalvageScan:
+def _as_found(log: LogSegment, scan: SalvageScan, segments: Sequence[LogSegment]) -> SalvageScan:
+    """Return a scan with the range of a log that is refused; no duplicate of a log that is replaced is a loss."""
     _, refusal = opened_log(log)
-    return scan if refusal is None else replace(scan, damaged=[*scan.damaged, refusal])
+    spare = [replace(one, is_replaced=log not in segments and one.requirements == (TWICE,)) for one in scan.damaged]
+    return replace(scan, damaged=spare if refusal is None else [*spare, refusal])
 
 
 def with_all_missing(
@@ -180,10 +183,7 @@ def salvaged_parts(segment: LogSegment, source: ByteSource, scan: SalvageScan) -
 
 
 def report_of(
-    segment: LogSegment,
-    source: ByteSource,
-    scan: SalvageScan,
-    base_offsets: tuple[int, ...],
+    segment: LogSegment, source: ByteSource, scan: SalvageScan, base_offsets: tuple[int, ...]
 ) -> SalvagedSegment:
     """Return the report for one log, whose entries are in the new segments with these base offsets."""
     return SalvagedSegment(

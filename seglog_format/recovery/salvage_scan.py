@@ -42,6 +42,7 @@ class DamagedRange:
         missing: offsets between the intact entries around the range; None if they are not known, or there are none.
             Some of them may never have had a record, or compaction may have removed it.
         is_tail: whether it is what may follow the last entry of a whole log: an incomplete entry, or zeros.
+        is_replaced: whether these are whole entries of a log that a `.swap` file replaces, as in compaction.
     """
 
     start: int
@@ -51,11 +52,12 @@ class DamagedRange:
     is_searched: bool = False
     missing: MissingOffsets | None = None
     is_tail: bool = False
+    is_replaced: bool = False
 
     @property
     def is_loss(self) -> bool:
         """Whether something is known to be lost: a tail is no loss, unless other files name its offsets."""
-        return not self.is_tail or self.missing is not None
+        return not (self.is_tail or self.is_replaced) or self.missing is not None
 
 
 @dataclass(slots=True)

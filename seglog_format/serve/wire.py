@@ -410,10 +410,6 @@ def _milliseconds(value: int) -> object:
     return timedelta(milliseconds=value)
 
 
-def _error_code(value: int) -> object:
-    return ErrorCode(value)
-
-
 def _log_bytes(value: object) -> object:
     return MARK if value is GAP else value
 
@@ -421,7 +417,7 @@ def _log_bytes(value: object) -> object:
 CONVERTERS: Final[Mapping[str, Converter]] = {
     "timedelta_i32": _milliseconds,
     "timedelta_i64": _milliseconds,
-    "error_code": _error_code,
+    "error_code": ErrorCode,
     "records": _log_bytes,
 }
 

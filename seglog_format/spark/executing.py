@@ -25,7 +25,7 @@ from seglog_format.errors import (
     UsageError,
 )
 from seglog_format.field_names import kafka_name
-from seglog_format.log.gaps import Gap, GapKind
+from seglog_format.log.gaps import Gap, GapKind, skipped_gap
 from seglog_format.log.partition import Partition
 from seglog_format.log.scanning import SegmentSource
 from seglog_format.model import (
@@ -123,6 +123,9 @@ class PieceSource:
         if entry is None:
             self.end_of_log = position
             return None
+        if entry.overlap is not None and entry.overlap.next_offset > self._piece.from_offset:
+            _, first, reached = entry.overlap
+            LOGGER.warning("seglog: %s", skipped_gap(self._piece.log, reached, first, position))
         if end is not None and entry.end > end:
             at = Location(self._piece.log, position, "batch_length", 4)
             expected = f"an entry that ends at or before {end}, where the offset index has one start"

@@ -30,7 +30,7 @@ from seglog_format.spark.planning import pieces_of, shared_out, wanted_replicas
 from seglog_format.spark.source_parts import Part, one_line_errors, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
@@ -248,15 +248,10 @@ class Follower:
                     self._lost(f"{key[0]}-{key[1]} starts at offset {lowest}, and {start[key]} was to be read next")
                 bounds = Bounds(max(start.get(key, lowest), lowest), stop)
                 pieces = pieces_of(partition, replica, bounds, self.options)
-                planned.append((replica, _that_reach(pieces)))
+                planned.append((replica, [replace(piece, has_to_reach=piece.is_last) for piece in pieces]))
         if self.options.is_committed_only:
             return [Task(tuple(pieces), replica.name) for replica, pieces in planned if pieces]
         return shared_out([(piece, replica.storage) for replica, pieces in planned for piece in pieces], self.options)
-
-
-def _that_reach(pieces: Iterable[Piece]) -> list[Piece]:
-    """Mark pieces as having to reach their end, so a log that is truncated meanwhile is noticed when it is read."""
-    return [replace(piece, has_to_reach=piece.is_last) for piece in pieces]
 
 
 def written_up_to(partition: Partition, mode: str) -> LogEnd:

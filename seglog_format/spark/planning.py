@@ -9,6 +9,7 @@ import logging
 from bisect import bisect_left, bisect_right
 from contextlib import closing, suppress
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -245,26 +246,18 @@ def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:
     if index is None:
         return piece
     entries = index.raw_entries()
-    number = bisect_right(entries, lowest, key=_offset)
+    number = bisect_right(entries, lowest, key=attrgetter("offset"))
     start = entry_start(segment, entries[number - 1]) if number and entries[number - 1].position > 0 else None
     if start is not None:
         piece = replace(piece, start=entries[number - 1].position, previous=start - 1)
     # An index entry names the last offset of the append at its position (the first, before 2.0). So wanted records may
     # follow its position, and the piece can end at the position of the next index entry only.
-    number = bisect_left(entries, piece.to_offset, key=_offset) + 1
+    number = bisect_left(entries, piece.to_offset, key=attrgetter("offset")) + 1
     if number < len(entries) and entries[number].position > piece.start:
         following = entry_start(segment, entries[number])
         if following is not None and (following >= piece.to_offset or following == segment.base_offset):
             piece = replace(piece, end=entries[number].position)
     return piece
-
-
-def _offset(entry: OffsetPosition) -> int:
-    return entry.offset
-
-
-def _position(entry: OffsetPosition) -> int:
-    return entry.position
 
 
 def entry_start(segment: LogSegment, indexed: OffsetPosition) -> int | None:
@@ -354,7 +347,7 @@ def _cut_at(piece: Piece, segment: LogSegment, size: int, target: int) -> Iterat
     entries = () if segment.offset_index is None else segment.offset_index.raw_entries()
     end = piece.start + size
     while True:
-        number = bisect_left(entries, piece.start + target, key=_position)
+        number = bisect_left(entries, piece.start + target, key=attrgetter("position"))
         entry = entries[number] if number < len(entries) else None
         if entry is None or not piece.start < entry.position <= end - target // 2:
             break

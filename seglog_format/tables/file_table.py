@@ -472,12 +472,8 @@ def file_name(settings: TableSettings, key: TopicPartition, first_offset: int, d
     topic, partition = quote(key[0], safe=""), key[1]
     levels = {"topic": topic, "partition": partition, "day": NO_DAY if day is None else day}
     above = "".join(f"{level}={levels[level]}/" for level in settings.partition_by)
-    stem = "" if _is_known_by_directory(settings) else f"{topic}-{partition}-"
+    stem = "" if {"topic", "partition"} <= set(settings.partition_by) else f"{topic}-{partition}-"
     return f"{above}{stem}{first_offset:020}.{settings.suffix}"
-
-
-def _is_known_by_directory(settings: TableSettings) -> bool:
-    return {"topic", "partition"} <= set(settings.partition_by)
 
 
 def parsed_name(settings: TableSettings, name: str) -> tuple[TopicPartition, int] | None:

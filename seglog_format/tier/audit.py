@@ -328,7 +328,7 @@ def _file_findings(opened: OpenedSegment, directory: Path, record: RemoteSegment
         try:
             finding = next(findings)
         except StopIteration as ended:
-            log_end = ended.value
+            log_end = None if ended.value is None else ended.value[0]
             break
         if finding.severity is not Severity.NOTE:
             name = Path(finding.location.path).name

@@ -286,7 +286,7 @@ class _Shapes:
         if self._times == TYPED and field.message_type is not None and field.message_type.full_name in PROTOBUF_TIMES:
             return PROTOBUF_TIMES[field.message_type.full_name]
         if field.message_type is not None and field.message_type.full_name in WRAPPERS:
-            return Shape(SCALARS[field.message_type.fields_by_name["value"].type], _wrapped)
+            return Shape(SCALARS[field.message_type.fields_by_name["value"].type], attrgetter("value"))
         if field.message_type is not None:
             return self.shape(field.message_type, above)
         if field.enum_type is not None:
@@ -299,10 +299,6 @@ def _value_of(field: FieldDescriptor) -> Callable[[Any], Any]:
     """Return the function that gets the value of a field, or null if it has none, from a message."""
     name, of_name = field.name, attrgetter(field.name)
     return (lambda message: of_name(message) if message.HasField(name) else None) if field.has_presence else of_name
-
-
-def _wrapped(value: Any) -> Any:  # noqa: ANN401 - a wrapper of any type
-    return value.value
 
 
 def _as_text(value: Any) -> str:  # noqa: ANN401 - a message of any type

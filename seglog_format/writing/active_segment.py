@@ -6,6 +6,7 @@ import errno
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import astuple, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.cleaning.retention import RetainedSegment
@@ -98,17 +99,13 @@ class SparseIndex:
         points = []
         for unit in units:
             size = sum(len(entry.data) for entry in unit)
-            if self._interval.add(size, max((entry.largest for entry in unit), key=_timestamp)):
+            if self._interval.add(size, max((entry.largest for entry in unit), key=attrgetter("timestamp_ms"))):
                 points.append(IndexPoint(OffsetPosition(self._offset_of(unit), position), self.largest))
             position += size
         return points
 
     def _offset_of(self, unit: Sequence[Entry]) -> int:
         return unit[0].first_offset if self._indexed is IndexedOffset.FIRST else unit[-1].last_offset
-
-
-def _timestamp(largest: TimestampOffset) -> int:
-    return largest.timestamp_ms
 
 
 # -- the active segment of a log ---------------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import random
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +16,10 @@ from seglog_conformance.crash import recording as recordings
 from seglog_conformance.crash.promises import Seen
 from seglog_conformance.crash.recording import DEVICE, LIBRARY, RecordingError, missing, recording
 from seglog_conformance.crash.run import Failure, Options, examine, write_failure
+from seglog_conformance.crash.workload import Workload
 from seglog_conformance.process import Command, ProcessTestee
 
+from fixtures.make.sync_orders import orders_of
 from proofs.crash_states import process
 from proofs.power.plants import plants
 from seglog_format.cli.main import run
@@ -101,6 +105,20 @@ def test_the_writer_keeps_its_promises_on_a_sample_and_every_line_fits_the_proto
     assert [failure.text for failure in result.failures] == []
     assert result.counts["states"] >= FEW.states
     assert result.counts["controls with complaints"] == 0
+
+
+@pytest.mark.usefixtures("recorded")
+@each_of("seed", range(1, 5))
+def test_the_writer_keeps_the_orders_of_syncs_that_recovery_relies_on(tmp_path: Path, seed: int) -> None:
+    testee = ProcessTestee("reference", Command(arguments=(sys.executable, "-m", "seglog_conformance.reference")))
+    with recording(tmp_path) as found:
+        try:
+            Workload(testee, found, random.Random(f"{seed} work")).run()  # noqa: S311 - not a secret
+        finally:
+            testee.close()
+        orders = Counter(orders_of(found.history()))
+    assert [order for order, is_kept in orders if not is_kept] == []
+    assert len(orders) > 1
 
 
 @pytest.mark.usefixtures("recorded")

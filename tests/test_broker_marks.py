@@ -61,6 +61,7 @@ RECORDED: Final = {
         ("SEG-LDR-004", "SEG-FLS-013", "SEG-LOG-012", "SEG-PDR-015", "SEG-CTL-014", "SEG-CTL-015"),
         ("line_roots.json", __name__),
     ),
+    **dict.fromkeys(("SEG-FLS-009", "SEG-FLS-012", "SEG-FLS-016", "SEG-CKP-014"), ("sync_orders.json", __name__)),
     "SEG-PSN-011": ("transaction_epochs.json", "test_transaction_epochs"),
     "SEG-RCV-038": ("started_logs.json", "test_recovery_apply"),
     "SEG-FLS-017": ("started_logs.json", "test_rescue"),
@@ -432,8 +433,8 @@ def test_one_mark_by_a_run_names_a_release_that_is_not_held_to_it() -> None:
 # Since when: the classes and the bytes of the line itself.
 
 SINCE = [rule for rule in RULES if rule.since_basis in {"run", "bytes"}]
-SOURCE_ALONE_AT_MOST = 33
-SINCE_BY_SOURCE_AT_MOST = 25
+SOURCE_ALONE_AT_MOST = 29
+SINCE_BY_SOURCE_AT_MOST = 24
 """Of the rules that begin with 0.11 or later; nobody runs what is older."""
 
 
@@ -481,7 +482,7 @@ def test_since_by_a_run_is_what_the_classes_of_that_line_keep(rule: Requirement)
 @each_of(
     ("rule", "since", "missing"),
     [
-        ("SEG-FLS-012", "3.0.0", "0 cases passed, 0 failed"),
+        ("SEG-CMP-031", "2.3.0", "0 cases passed, 0 failed"),
         ("SEG-RCV-007", "0.11.0", "0 cases passed, 5 failed"),
         ("SEG-APP-015", "3.8.0", "0 cases passed, 0 failed"),
         ("SEG-TXN-009", "0.10.0", "0 cases passed, 0 failed"),
@@ -587,3 +588,20 @@ def test_the_small_files_of_a_line_are_as_the_rules_that_begin_with_it_say(tmp_p
     (log.parent / name).write_bytes(bytes.fromhex(content))
     assert re.fullmatch(r"\d{20}-\d{10}\.checkpoint", name)
     assert list(verify(log.parent / name)) == []
+
+
+@pytest.mark.req("SEG-FLS-002", "SEG-FLS-006", "SEG-FLS-009", "SEG-FLS-012", "SEG-FLS-016")
+@pytest.mark.req("SEG-CKP-014", "SEG-CMP-022")
+def test_the_table_of_orders_says_which_recorded_brokers_sync_what_comes_first() -> None:
+    witness = json.loads((REPOSITORY / "fixtures" / "witnesses" / "sync_orders.json").read_bytes())
+    text = (REPOSITORY / "spec" / "71-flush-and-recovery.md").read_text("utf-8")
+    rows = [row for row in text.splitlines() if row.startswith("| ") and "SEG-" in row and row.count("|") == 5]
+    for order, counts in witness["orders"].items():
+        kept = [release for release in counts if "broken" not in counts[release]]
+        said = "kept" if kept == witness["releases"] else f"kept by {', '.join(kept)}" if kept else "not kept"
+        rule, _, names = order.partition(": ")
+        (row,) = (row for row in rows if rule in row and (".deleted" in names) == (".deleted" in row))
+        assert row.split(" | ")[-1].removesuffix(" |").startswith(said)
+        mark = requirements()[rule].brokers
+        if RECORDED.get(rule, ("",))[0] == "sync_orders.json":
+            assert (mark.version in kept) == (mark.kept == "yes")

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from helpers.support import need
+from helpers.support import REPOSITORY, need
 from helpers.walking import each_of
 from seglog_conformance.crash.history import History, Marker, read_history
 from seglog_conformance.crash.recording import RecordingError, missing
@@ -245,3 +245,14 @@ def test_a_whole_broker_lives_once_and_starts_on_a_state_of_its_disk(tmp_path: P
     examine([nothing], histories, journal, float("inf"))
     facts = facts_of([nothing], journal, histories)
     assert (facts["states"], facts["findings"]) == (1, [])
+
+
+def test_the_report_on_killed_moves_says_what_the_starts_showed() -> None:
+    answers = json.loads((REPOSITORY / "fixtures" / "witnesses" / "killed_moves.json").read_bytes())["answers"]
+    page = (REPOSITORY / "conformance" / "reports" / "power-cuts" / "move.md").read_text("utf-8")
+    for release, moments in answers.items():
+        first, last = moments["before"]["records"], moments["after"]["records"]
+        assert f"| {release} | starts, {first} records | does not start | starts, {last} records |" in page
+        assert "Duplicate log directories" in moments["between"]["says"]
+        assert [each["starts"] for each in moments.values()] == [True, False, True]
+    assert answers["4.4.0"]["between"]["says"] in page

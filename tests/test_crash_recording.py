@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import random
 import sys
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from helpers.walking import each_of
 from seglog_conformance.crash import recording as recordings
+from seglog_conformance.crash import run as runs
 from seglog_conformance.crash.promises import Seen
 from seglog_conformance.crash.recording import DEVICE, LIBRARY, RecordingError, missing, recording
 from seglog_conformance.crash.run import Failure, Options, examine, write_failure
+from seglog_conformance.crash.workload import Workload
 from seglog_conformance.process import Command, ProcessTestee
 
+from fixtures.make.sync_orders import orders_of
 from proofs.crash_states import process
 from proofs.power.plants import plants
 from seglog_format.cli.main import run
@@ -104,6 +109,20 @@ def test_the_writer_keeps_its_promises_on_a_sample_and_every_line_fits_the_proto
 
 
 @pytest.mark.usefixtures("recorded")
+@each_of("seed", range(1, 5))
+def test_the_writer_keeps_the_orders_of_syncs_that_recovery_relies_on(tmp_path: Path, seed: int) -> None:
+    testee = ProcessTestee("reference", Command(arguments=(sys.executable, "-m", "seglog_conformance.reference")))
+    with recording(tmp_path) as found:
+        try:
+            Workload(testee, found, random.Random(f"{seed} work")).run()  # noqa: S311 - not a secret
+        finally:
+            testee.close()
+        orders = Counter(orders_of(found.history()))
+    assert [order for order, is_kept in orders if not is_kept] == []
+    assert len(orders) > 1
+
+
+@pytest.mark.usefixtures("recorded")
 def test_a_planted_omission_is_found_and_shrunk_to_the_lost_operation(tmp_path: Path) -> None:
     plant = next(plant for plant in plants() if plant.name == "a truncation is not synced")
     failure, *_ = examine(process(plant), 1, Options(stops=True)).failures
@@ -111,6 +130,73 @@ def test_a_planted_omission_is_found_and_shrunk_to_the_lost_operation(tmp_path: 
     write_failure(failure, tmp_path / "failure")
     assert (tmp_path / "failure" / "state" / "topic-0").is_dir()
     assert "LOST" in (tmp_path / "failure" / "operations.txt").read_text()
+
+
+ADAPTER: Final = """
+import json, os, pathlib, sys, tempfile
+from seglog_format import open_partition
+def sync(path):
+    os.fsync(descriptor := os.open(path, os.O_RDONLY))
+    os.close(descriptor)
+def step(do, directory="", data="", isolation="read_uncommitted", **rest):
+    global root, batches, end
+    if do == "open":
+        root, batches, end = pathlib.Path(directory), [], 0
+        while (path := root / str(len(batches))).exists() and any(found := path.read_bytes()):
+            batches.append(found)
+            end += int.from_bytes(found[23:27], "big") + 1
+    if do == "append":
+        number, data, first = len(batches), bytes.fromhex(data), end
+        batches.append(first.to_bytes(8, "big") + data[8:])
+        (root / str(number)).write_bytes(batches[-1])
+        sync(root / str(number) if number % 2 else root)  # each omits the other
+        end += int.from_bytes(data[23:27], "big") + 1
+        return {"firstOffset": str(first), "lastOffset": str(end - 1)}
+    if do == "read":
+        if "refuses" in sys.argv:
+            return {"reject": {"message": "no"}}
+        with tempfile.TemporaryDirectory() as name:
+            log = pathlib.Path(name, "topic-0", "0" * 20 + ".log")
+            log.parent.mkdir()
+            log.write_bytes(b"".join(batches))
+            with open_partition(log.parent) as found:
+                read = [*found.records(isolation=isolation)]
+        return {"records": [{"offset": str(each.offset), "value": each.value.hex()} for each in read]}
+    return {"logStartOffset": "0", "nextOffset": str(end)}
+for line in sys.stdin:
+    asked = json.loads(line)
+    said = {"seq": asked["seq"], "ok": True, "steps": []}
+    if asked["op"] == "hello":
+        said |= {"protocol": 1, "ops": ["live"], "features": {}, "implementation": {"name": "x", "version": "1"}}
+    for each in asked.get("steps", ()):
+        said["steps"].append(step(**each))
+        if "reject" in said["steps"][-1]:
+            break
+    print(json.dumps(said), flush=True)
+"""
+
+
+def storage(tmp_path: Path, *arguments: str) -> ProcessTestee:
+    (tmp_path / "x.py").write_text(ADAPTER)
+    return ProcessTestee("x", Command(arguments=(sys.executable, str(tmp_path / "x.py"), *arguments)))
+
+
+@pytest.mark.usefixtures("recorded")
+def test_two_omissions_with_one_kind_of_failure_are_both_shown(tmp_path: Path) -> None:
+    failures = examine(storage(tmp_path), 1, Options(states=60)).failures
+    lost = [failure.losses for failure in failures if failure.kind == "loses what was flushed"]
+    assert sorted(each.partition(" ")[0] for losses in lost for each in losses) == ["create", "write"]
+
+
+@pytest.mark.usefixtures("recorded")
+def test_what_is_wrong_without_any_loss_is_said_and_is_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "process_of", lambda *_: storage(tmp_path, "refuses"))
+    assert run(["conform", "crash", "--testee", "reference", "--states", "2"]) == 1
+    said = capsys.readouterr().out
+    assert "without any loss: does not start: read: no\nwrong without any loss: " in said
+    assert "0 failures" in said
 
 
 @pytest.mark.usefixtures("recorded")

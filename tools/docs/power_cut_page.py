@@ -113,7 +113,7 @@ transactions after a power loss, a crash inside a move, and the issues below by 
 | KAFKA-3968 | the name of a new segment | in 2.8.2; the name of its directory, in later ones, was not found |
 | KAFKA-15046, KAFKA-16541 | syncs of leader epochs and snapshots that were left out, and came back | not found here |
 | KAFKA-19648 | bootstrap records move into the first snapshot | 4.4.0 has no `bootstrap.checkpoint` to lose |
-| KAFKA-16082 | a crash in a move between log directories | 4.4.0 and 4.1.1 do not start after a kill |
+| KAFKA-16082 | a crash in a move, before its end | no start after a kill at its end: `move.md`, 2.8.2 to 4.4.0 |
 | KAFKA-20716 | transactions that hang after an unclean election | the same end, another cause |
 | KAFKA-21000 | nothing of that number was stored | not compared |
 

@@ -337,15 +337,15 @@ BROKER_STATES: Final = 20
     show_default=f"{STATES}, of a broker {BROKER_STATES}",
     help="States to judge, about.",
 )
-@click.option("-o", "--output", type=PATH, help="Write a directory for each kind of failure into this one.")
+@click.option("-o", "--output", type=PATH, help="Write a directory for each failure that is shown into this one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
     """Judge whether a log survives a power cut.
 
     The implementation works on a recording file system, unchanged and in a process of its own. It is then started on
     the states of the disk that a power cut may leave at any moment, and on each has to keep what it acknowledged as
-    flushed, and to deliver nothing else. What it also does when only its process ends is not counted. Each kind of
-    failure is shrunk to the operations that have to be lost. The exit status is 1 when there are failures.
+    flushed, and to deliver nothing else. What it also does when only its process ends is no failure, but is said. Each
+    kind of failure is shrunk to the operations that have to be lost. The exit status is 1 when there is either.
 
     A broker lives three lives with two log directories, and is then started on states that differ in kind, about two
     a minute. What it did stays where adapters are built: with the same seed, a run continues there.
@@ -370,16 +370,21 @@ def crash(**options: Any) -> int:  # noqa: ANN401 - click's values
         if options["output"] is not None:
             write_failure(failure, options["output"] / f"{number}-{failure.kind.replace(' ', '-')}")
     if options["as_json"]:
-        write_json({"counts": dict(result.counts), "failures": [_line(failure) for failure in result.failures]})
+        failures = [_line(failure) for failure in result.failures]
+        write_json({"counts": dict(result.counts), "failures": failures, "withoutLoss": result.usual})
     else:
         for failure in result.failures:
             write_text(_text(failure))
         counts = result.counts
+        for kind, text in result.usual.items():
+            write_text(printable(f"without any loss: {kind}: {text}"))
+        if result.usual:
+            write_text(f"wrong without any loss: {counts['controls with complaints']} of {counts['cuts']} moments")
         write_text(
             f"{name}: {counts['states']} states of {counts['histories']} histories under {how.profile}, "
             f"{counts['failures']} failures of {len(result.failures)} kinds"
         )
-    return FINDINGS if result.failures else 0
+    return FINDINGS if result.failures or result.usual else 0
 
 
 def _examined_adapter(options: dict[str, Any], how: Options, advance: Callable[[int], None]) -> tuple[str, Result]:

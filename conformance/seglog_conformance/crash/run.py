@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -87,6 +88,20 @@ class Failure:
     control: Looked
     files: dict[str, bytes | None]
 
+    @property
+    def losses(self) -> set[str]:
+        """What its operations do, and to which kind of file."""
+        return set(map(loss_of, (*self.lost, *self.early)))
+
+    def repeats(self, other: Failure) -> bool:
+        """Tell whether another failure shows the same with no more kinds of losses."""
+        return self.kind == other.kind and other.losses <= self.losses
+
+
+def loss_of(text: str) -> str:
+    """Return the description of an operation without its numbers."""
+    return re.sub(r"\d+", "", text).strip()
+
 
 @dataclass(slots=True)
 class Result:
@@ -94,12 +109,14 @@ class Result:
 
     Attributes:
         counts: numbers of operations, cuts, states and failures.
-        failures: one of each kind.
+        failures: one of each kind and each kind of loss.
+        usual: what is wrong where nothing was lost, which is no failure: a text of each kind.
         digests: of all states.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
+    usual: Complaints = field(default_factory=dict)
     digests: frozenset[str] = frozenset()
 
 
@@ -172,6 +189,7 @@ class _Examination:
             usual = complaints(self._look(control), promise)
             counts["cuts"] += 1
             counts["controls with complaints"] += bool(usual)
+            self._result.usual = usual | self._result.usual
             for state in self._disk.states(cut, self._options.most, dice):
                 if (state.digest, promise) not in asked:
                     asked.add((state.digest, promise))
@@ -209,7 +227,9 @@ class _Examination:
         found = complaints(self._look(state), promise)
         for kind in sorted(found.keys() - usual.keys()):
             self._result.counts["failures"] += 1
-            if any(failure.kind == kind for failure in self._result.failures):
+            text = state.cut.history.text
+            losses = {loss_of(text(each)) for each in state.changes}
+            if any(known.kind == kind and known.losses <= losses for known in self._result.failures):
                 continue
 
             def still_fails(other: State, kind: str = kind) -> bool:
@@ -279,8 +299,9 @@ def run(
         result = examine(make(), seed, options)
         seed += 1
         total.counts.update({"histories": 1, **result.counts})
-        known = {failure.kind for failure in total.failures}
-        total.failures += [failure for failure in result.failures if failure.kind not in known]
+        total.usual = result.usual | total.usual
+        known = [*total.failures]
+        total.failures += [new for new in result.failures if not any(map(new.repeats, known))]
         on_states(total.counts["states"])
     return total
 

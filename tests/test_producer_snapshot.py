@@ -12,7 +12,8 @@ from helpers.support import vector
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog_format.errors import CorruptIndexError, FormatError, TruncatedError, UnsupportedVersionError
+from seglog_format.codec import reference
+from seglog_format.errors import CorruptIndexError, FormatError, Location, TruncatedError, UnsupportedVersionError
 from seglog_format.log.index_file import ProducerSnapshot, newest_readable_snapshot
 from seglog_format.model import ProducerStateEntry
 
@@ -38,6 +39,7 @@ def packed(*entries: tuple[int, ...], count: int | None = None, version: int = 1
 def test_a_snapshot_that_kafka_wrote() -> None:
     snapshot = ProducerSnapshot.from_bytes(vector("V-25"))
     assert (snapshot.version, snapshot.crc) == (1, 0x722C02E3)
+    assert reference.decode_producer_snapshot(vector("V-25"), Location()).producers == snapshot.producers
     assert snapshot.producers == (
         ProducerStateEntry(
             producer_id=88,

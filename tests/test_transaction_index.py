@@ -12,7 +12,8 @@ from helpers.support import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog_format.errors import UnsupportedVersionError
+from seglog_format.codec import reference
+from seglog_format.errors import Location, UnsupportedVersionError
 from seglog_format.log.index_file import TransactionIndex, TxnIndexSearchResult
 from seglog_format.model import AbortedTxn
 
@@ -40,6 +41,7 @@ def test_an_entry_has_34_bytes_and_absolute_offsets() -> None:
     assert example(CHAPTER, "kafka").data == data
     numbers = "0000 0102030405060708 1112131415161718 2122232425262728 3132333435363738"
     (entry,) = TransactionIndex.from_bytes(bytes.fromhex(numbers), 10**9).entries
+    assert reference.decode_transaction_index(bytes.fromhex(numbers), Location()) == (entry,)
     assert (entry.producer_id, entry.first_offset) == (0x0102030405060708, 0x1112131415161718)
     assert (entry.last_offset, entry.last_stable_offset) == (0x2122232425262728, 0x3132333435363738)
 

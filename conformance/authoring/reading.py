@@ -275,11 +275,11 @@ def _directory_reads(family: Family) -> None:
          {name_of(0): log, name_of(0) + ".swap": bytes_of(compacted)}, compacted),
         ("read-swap-and-cleaned", "A `.cleaned` file shows that the replacement was not complete: a reader uses the old file.", swap, undone, ROW),
         ("read-deleted-and-cleaned", "A `.deleted` and a `.cleaned` file are no part of the log.", must("SEG-PDR-009"), left, ROW),
-        *((f"read{suffix.replace('.', '-')}-behind", f"A `{suffix}` file that the log would go on with is no part of it.", must("SEG-PDR-009"),
-           {name_of(0): log, f"{name_of(15)}{suffix}": bytes_of(row(3, base=15))}, ROW) for suffix in (".deleted", ".cleaned")),
+        *((f"read{suffix.replace('.', '-')}-behind{where}", f"A `{suffix}` file that the log would go on with is no part of it.", must("SEG-PDR-009"),
+           {name_of(0): log, f"{name_of(15)}{suffix}": bytes_of(row(3, base=15))}, ROW) for suffix in (".deleted", ".cleaned") for where in ("", "-the-end")),
         ("read-two-names", "Two files have the same base offset: a reader uses the one with twenty digits in its name.", must("SEG-PDR-019"), {name_of(0): log, "0.log": bytes_of(ROW[:1])}, ROW),
     ):  # fmt: skip
-        read(name, reason, basis, files, units, 0, 15)
+        read(name, reason, basis, files, units, 15 * name.endswith("-the-end"), 15)
     tail = should("SEG-LOG-002")
     for name, rest in (
         ("garbage-17", b"\xa5" * 17),

@@ -255,4 +255,6 @@ def test_the_report_on_killed_moves_says_what_the_starts_showed() -> None:
         assert f"| {release} | starts, {first} records | does not start | starts, {last} records |" in page
         assert "Duplicate log directories" in moments["between"]["says"]
         assert [each["starts"] for each in moments.values()] == [True, False, True]
+        copy, original = sorted(moments["before"]["there"], key=len, reverse=True)
+        assert moments["before"]["left"] == moments["after"]["there"] == [f"{copy[:2]}{original[2:]}"]  # it goes on
     assert answers["4.4.0"]["between"]["says"] in page

@@ -274,6 +274,20 @@ def half_moved(root: Path) -> Path:
     return directory.parent
 
 
+def moving(root: Path) -> Path:
+    logs = half_moved(root)
+    (logs / "orders-0").mkdir()
+    shutil.copy(logs / FUTURE / f"{0:020}.log", logs / "orders-0")
+    return logs
+
+
+def moving_without_its_beginning(root: Path) -> Path:
+    logs = moving(root)
+    (logs / FUTURE / f"{0:020}.log").unlink()
+    (logs / FUTURE / f"{3:020}.log").write_bytes(entry(3, 2))
+    return logs
+
+
 def formatted(root: Path, name: str) -> Path:
     """Make a log directory with `bootstrap.checkpoint`, which only KRaft has, and an empty file."""
     path = make(root, {"0.log": entry(0, 5)}, clean=True).parent
@@ -312,6 +326,7 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
         "loss", "SEG-CKP-009", "a follower", "has no partition 217", "--history plain", "partition.metadata"
     ),
     half_moved: Said("loss", "SEG-PDR-003", "a consumer", "may end before it", "salvage", FUTURE),
+    moving_without_its_beginning: Said("loss", "SEG-PDR-003", "a consumer", "at offset 3 from then on", "ls", FUTURE),
     set_aside: Said("loss", "SEG-PDR-003", "a consumer", "no broker serves this copy", "salvage", STRAY),
     damaged_tail: Said("loss", "SEG-BAT-003", "a consumer", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
     with_a_broken_header: Said(
@@ -334,6 +349,7 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     uncleaned: Said("space", "SEG-CMP-005", "the cleaner", "up to offset 10 were due an hour", "retain", "orders-0"),
     in_microseconds: Said("space", "SEG-RET-003", "retention", "microseconds", "retain", f"{0:020}.log"),
     torn: Said("change", "SEG-RCV-033", "a starting broker", "no whole entry is among", "recover", f"{0:020}.log"),
+    moving: Said("change", "SEG-PDR-003", "a starting broker", "goes on with a move", "ls", FUTURE),
 }
 """By the function that makes the directory; the order is that of the ranks."""
 
@@ -764,3 +780,47 @@ def test_sizes_of_damaged_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[st
     directory = make(tmp_path, {"0.log": entry(0, 5) + flipped(entry(5, 5)) + entry(10), "11.log": b"\xff" * 99})
     *_, sizes = said(capsys, "--sizes", directory, status=FINDINGS)
     assert (sizes["batches"], sizes["records"], sizes["batchesOfOneRecord"], sizes["unreadBatches"]) == (3, 6, 1, 2)
+
+
+def test_a_bootstrap_checkpoint_with_which_no_broker_starts_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    witness = json.loads((FIXTURES / "witnesses" / "bootstrap_checkpoints.json").read_bytes())
+    for name, data in witness["files"].items():
+        root = tmp_path / name
+        (root / "__cluster_metadata-0").mkdir(parents=True)
+        if data is not None:
+            (root / "bootstrap.checkpoint").write_bytes(bytes.fromhex(data))
+        found = said(capsys, root, status=DONE if data is None else FINDINGS)
+        found = [each for each in found if "starts: bootstrap" in each["what"]]
+        starts_it = {answers[name]["starts"] for answers in witness["answers"].values()}
+        assert starts_it == {not found}, name
+    assert witness["answers"]["4.4.0"]["missing"]["starts"]
+
+
+def test_aborted_records_that_no_index_lists_are_said_where_no_start_lists_them_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = transactional(0) + control(1, 0)
+    directory = make(tmp_path, {"0.log": log, "0.index": b"", "2.log": entry(2, 2), "2.index": b""}, clean=True)
+    (one,) = (each for each in said(capsys, directory.parent, status=FINDINGS) if "aborted" in each["what"])
+    assert "serve 1 aborted records, the first of producer 7 at offset 0" in one["what"]
+    assert run(shlex.split(one["next"])[1:]) == DONE
+    assert (directory / f"{0:020}.txnindex").stat().st_size
+    assert not [each for each in said(capsys, directory.parent, status=DONE) if "aborted" in each["what"]]
+    (directory / f"{0:020}.txnindex").unlink()
+    (directory / f"{0:020}.index").unlink()  # a start scans the segment, and writes both again
+    assert not [each for each in said(capsys, directory.parent, status=DONE) if "aborted" in each["what"]]
+
+
+def test_a_copy_on_another_node_is_no_move_of_this_partition(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = moving(tmp_path)
+    (tmp_path / "other").mkdir()
+    (logs / FUTURE).rename(tmp_path / "other" / FUTURE)
+    roots = logs, tmp_path / "other"
+    assert "goes on with a move" in said(capsys, *roots, status=FINDINGS)[-1]["what"]
+    for number, root in enumerate(roots):
+        (root / "meta.properties").write_text(f"version=0\nbroker.id={number}\ncluster.id=A\n")
+    assert not [each for each in said(capsys, *roots, status=DONE) if "a move" in each["what"]]

@@ -13,7 +13,7 @@ from seglog_format.cluster.cluster import Cluster
 from seglog_format.doctor import starts
 from seglog_format.doctor.sizes import sizes_of, stamped_late, uncleaned
 from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
-from seglog_format.doctor.transactions import Coordinator, Standing, open_transactions
+from seglog_format.doctor.transactions import Coordinator, Standing, open_transactions, unlisted
 from seglog_format.errors import Location
 from seglog_format.field_names import kafka_name
 from seglog_format.log.directory import LogDirectories, LogDirectory, log_directory_above
@@ -277,6 +277,7 @@ class Examination:
                 for each in open_transactions(entry, partition, self._coordinator):
                     yield _open(each, directory, held)
                 yield from starts.forgotten(entry, directory, partition)
+            yield from unlisted(partition, self._rebuilt)
             if transactions.damage is not None:
                 self.remarks.append(f"{transactions.damage}; transactions from there on are not known")
             yield from stamped_late(entry, partition, self._now_ms)

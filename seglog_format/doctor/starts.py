@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.cluster.image import RELEASES, TOPIC_RESOURCE, too_high, too_low
+from seglog_format.cluster.metadata_log import snapshot_state
+from seglog_format.codec.framing import MAX_TRAILING_SIZE
 from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
-from seglog_format.errors import Location
+from seglog_format.errors import FormatError, Location
 from seglog_format.log.gaps import GapKind
 from seglog_format.log.listing import list_partition
 from seglog_format.log.path_kind import packed_with, unnamed_base_offset
@@ -31,6 +34,7 @@ from seglog_format.recovery.start_problems import (
     start_problems,
     topic_id_read,
 )
+from seglog_format.storage.byte_source import read_whole
 from seglog_format.storage.files import Replace
 
 if TYPE_CHECKING:
@@ -49,6 +53,14 @@ if TYPE_CHECKING:
 def about_directory(directory: LogDirectory) -> Iterator[Statement]:
     """Yield what a broker does not accept in a log directory beside the logs."""
     yield from (_of_problem(each, directory.path) for each in start_problems(directory.listing))
+    path = directory.listing.root_files.get(FileKind.BOOTSTRAP_SNAPSHOT)
+    if path is not None and has_metadata(directory.listing):
+        lacks = "" if "metadata.version" in snapshot_state(path).image.features else "has no metadata.version to read"
+        has_zeros = read_whole(path).endswith(bytes(MAX_TRAILING_SIZE + 1))
+        if wrong := lacks or ("ends in zeros" if has_zeros else ""):
+            what = f"no broker starts: {path.name} {wrong}; without the file one does, since the metadata log is here"
+            step = f"mv -n {shlex.quote(str(path))} {shlex.quote(f'{path}.bad')}"
+            yield Statement(Kind.START, what, Location(str(path)), ("SEG-LOG-003",), (Hurt.BROKER,), step)
 
 
 def _of_problem(problem: StartProblem, directory: Path) -> Statement:
@@ -85,7 +97,7 @@ def about_directories(cluster: Cluster) -> Iterator[Statement]:
     if state is not None and not state.has_gap and not state.problems:
         yield from _of_other_topics(cluster, state.image)
         yield from _of_absent(cluster, state.image)
-    yield from _of_strays([entry for listing in listings for entry in listing.partitions])
+    yield from _of_copies(cluster)
 
 
 def _shows_kraft(listings: Sequence[LogDirectoryListing]) -> bool:
@@ -158,14 +170,35 @@ def _of_zookeeper(cluster: Cluster, version: str) -> Iterator[Statement]:
             yield Statement(Kind.LOSS, what, where, ("SEG-LDR-008",), READERS, step)
 
 
-def _of_strays(entries: Sequence[PartitionEntry]) -> Iterator[Statement]:
-    """Yield the partitions of which brokers left only a copy that they do not serve."""
-    served = {entry.name.topic_partition for entry in entries if not entry.name.state}
-    for entry in entries:
-        if entry.name.state in LEFT and entry.name.topic_partition not in served:
-            what = f"no broker serves this copy, the only one given of its partition: {LEFT[entry.name.state]}"
+def _of_copies(cluster: Cluster) -> Iterator[Statement]:
+    """Yield the copies of partitions that a start goes on with, or that it leaves although there is no original."""
+    nodes = {path: None if each is None else each.node_id for path, each in cluster.properties.items()}
+    entries = [(each, entry) for each in cluster.directories.directories for entry in each.listing.partitions]
+    served: dict[TopicPartition, dict[int | None, int]] = {}
+    for directory, entry in (each for each in entries if not each[1].name.state):
+        served.setdefault(entry.name.topic_partition, {})[nodes[directory.path]] = _begin(directory, entry)
+    for directory, entry in entries:
+        originals, state = served.get(entry.name.topic_partition, {}), entry.name.state
+        where, node = Location(str(entry.path)), nodes[directory.path]
+        if state in LEFT and not originals:
+            what = f"no broker serves this copy, the only one given of its partition: {LEFT[state]}"
             step = typed("salvage", entry.path, "-o", "NEW")
-            yield Statement(Kind.LOSS, what, Location(str(entry.path)), ("SEG-PDR-003",), READERS, step)
+            yield Statement(Kind.LOSS, what, where, ("SEG-PDR-003",), READERS, step)
+        elif state == "future" and node in originals:
+            begin, what = _begin(directory, entry), "a broker that starts goes on with a move: this copy then replaces"
+            is_late = begin > originals[node]
+            later = f", which begins at offset {begin} from then on, and not at {originals[node]}" if is_late else ""
+            kind, hurt = (Kind.LOSS, READERS) if is_late else (Kind.CHANGE, (Hurt.BROKER,))
+            what += f" the partition{later}"
+            yield Statement(kind, what, where, ("SEG-PDR-003",), hurt, typed("ls", entry.path))
+
+
+def _begin(directory: LogDirectory, entry: PartitionEntry) -> int:
+    """Return where a log begins; an unreadable checkpoint has its own statement."""
+    begins = [*list_partition(entry.path).base_offsets[:1], 0]
+    with suppress(FormatError):
+        begins.append(directory.log_start_offsets.get(entry.name.topic_partition, 0))
+    return max(begins)
 
 
 MOST_NAMED: Final = 5

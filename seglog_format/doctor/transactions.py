@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from contextlib import suppress
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from seglog_format.cluster.cluster import OPEN_STATES, transaction_state
-from seglog_format.errors import FormatError
+from seglog_format.doctor.statements import Hurt, Kind, Statement, typed
+from seglog_format.errors import FormatError, Location
 from seglog_format.log.transactions import end_marker
-from seglog_format.model import BatchHeader, RecordBatchHeader
+from seglog_format.model import AbortedTxn, BatchHeader, RecordBatchHeader
 from seglog_format.names import TRANSACTION_STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Container, Iterator
 
     from seglog_format.cluster.cluster import Cluster
     from seglog_format.log.directory import TopicPartition
@@ -112,6 +115,45 @@ def open_transactions(
             partition.last_stable_offset,
             partition.log_end_offset,
         )
+
+
+def unlisted(partition: Partition, rebuilt: Container[str]) -> Iterator[Statement]:
+    """Yield the segments of which brokers serve aborted records, since no transaction index lists their transactions.
+
+    Args:
+        partition: opened; its headers and end markers are read.
+        rebuilt: the files that a start writes again.
+    """
+    with suppress(FormatError):  # of an index, which is a finding of its own
+        for number, (count, first) in _served(partition).items():
+            log = Path(partition.segments[number].path)
+            if str(log.with_suffix(".txnindex")) not in rebuilt:
+                span = f"the first of producer {first.producer_id} at offset {first.first_offset}"
+                what = f"brokers serve {count} aborted records, {span}: no transaction index lists them"
+                step = typed("recover", "--full-scan", "--write", log.parent)
+                where = Location(str(log), field="transaction index")
+                yield Statement(Kind.READERS, what, where, ("SEG-LKP-011",), (Hurt.COMMITTED,), step)
+
+
+def _served(partition: Partition) -> dict[int, tuple[int, AbortedTxn]]:
+    """Return how many aborted records no index lists, and the first transaction, by the number of its last segment."""
+    segments, transactions = partition.segments, partition.transactions
+    indexes = [each.transaction_index for each in segments]
+    listed = {(each.producer_id, each.last_offset) for index in indexes if index for each in index.entries}
+    lost: dict[int, list[AbortedTxn]] = {}
+    for each in transactions.aborted if transactions.damage is None else ():
+        if (each.producer_id, each.last_offset) not in listed and each.last_offset >= partition.log_start_offset:
+            lost.setdefault(each.producer_id, []).append(each)
+    found: dict[int, tuple[int, AbortedTxn]] = {}
+    bases = [each.base_offset for each in segments]
+    for header in (batch.header for segment in segments for batch in segment.batches()) if lost else ():
+        of_it = lost.get(header.producer_id, []) if transactions.is_aborted(header) else []
+        at = bisect_right(of_it, header.last_offset, key=lambda each: each.last_offset)
+        if at < len(of_it) and of_it[at].first_offset <= header.last_offset and (header.records_count or 0) > 0:
+            number = bisect_right(bases, of_it[at].last_offset) - 1
+            count, first = found.get(number, (0, of_it[at]))
+            found[number] = count + (header.records_count or 0), first
+    return found
 
 
 class TransactionAt(NamedTuple):

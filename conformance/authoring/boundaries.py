@@ -409,18 +409,18 @@ def _encodings(family: Family) -> None:
                 ),
                 exact=False,
             )
-    for magic in (0, 1):
-        offsets = (10, 11)
+    for magic, count in ((0, 2), (1, 2), (0, 1), (1, 1), (0, 3), (1, 3)):
+        offsets = tuple(range(10, 10 + count))
         for codec, compress, begins in (
             ("snappy", xerial, ["82534e4150505900"]),
             ("lz4", lz4_frame_v0, _headers(old=magic == 0)),
         ):
             wrapper = Wrapper(
                 magic=magic,
-                offset=11,
+                offset=offsets[-1],
                 inner=tuple(
                     Msg(magic=magic, offset=at if magic else 10 + at, timestamp=NOW, value=b"value" * 20)
-                    for at in range(2)
+                    for at in range(count)
                 ),
                 offsets=offsets,
                 codec=codec,
@@ -428,7 +428,7 @@ def _encodings(family: Family) -> None:
             )
             add_encoding(
                 family,
-                f"codec-{codec}-header-magic-{magic}",
+                f"codec-{codec}-header-magic-{magic}{'' if count == 2 else f'-of-{count}'}",  # noqa: PLR2004
                 "The frame begins as clients of that time expect it: they refuse another header.",
                 may("SEG-COD-003" if codec == "snappy" else "SEG-COD-007", since="0.10" if magic else "0.8.0"),
                 wrapper,

@@ -78,12 +78,7 @@ def scenario(
 ) -> Scenario:
     """Return a pass over some segments and an active one."""
     log = Log([*segments, active], modified, more)
-    request = {
-        "files": hexed(log.files()),
-        "config": {**SETTINGS, **(config or {})},
-        "now": str(now),
-        "options": {"modified": log.times(), **options},
-    }
+    request = {"files": hexed(log.files()), "config": {**SETTINGS, **(config or {})}, "now": str(now), "options": {"modified": log.times(), **options}}  # fmt: skip
     return Scenario(f"compact-{name}", "compact", why, basis, request, over)
 
 
@@ -109,12 +104,7 @@ def _records() -> Iterator[Scenario]:
     which = must("SEG-CMP-008", "SEG-CMP-018", "SEG-CMP-019")
     yield scenario("newest", "Compaction keeps the newest record of each key.", which, ABC, LATER)
     yield scenario("active-does-not-count", "Compaction ignores the records of the active segment.", must("SEG-CMP-002", "SEG-CMP-008"), ABC, LATER, active=(1000, [keyed(1000, "a", "b", "c")]))  # fmt: skip
-    yield scenario(
-        "same-key-in-a-batch",
-        "Compaction keeps only the newest record of a key also within a batch.",
-        which,
-        (0, [keyed(0, "a", "a", "b", "a")]),
-    )
+    yield scenario("same-key-in-a-batch", "Compaction keeps only the newest record of a key also within a batch.", which, (0, [keyed(0, "a", "a", "b", "a")]))  # fmt: skip
     yield scenario("no-key", "Compaction removes records without a key.", must("SEG-CMP-009"), (0, [keyed(0, "a", "-", "b"), keyed(3, "-")]))  # fmt: skip
     yield scenario("untouched", "A batch that keeps all its records is copied unchanged, also its unknown attribute bits.", must("SEG-CMP-017"), (0, [replace(keyed(0, "a", "b"), attributes=0x80), keyed(2, "c")]))  # fmt: skip
     for codec, compress in (("gzip", gzip), ("snappy", xerial)):
@@ -142,12 +132,7 @@ def _records() -> Iterator[Scenario]:
 def _tombstones() -> Iterator[Scenario]:
     """Tombstones, and what they wait for."""
     tombs = must("SEG-CMP-010", "SEG-CMP-011", since="3.1")
-    yield scenario(
-        "tombstone-waits",
-        "Compaction keeps a tombstone and gives its batch a delete horizon.",
-        tombs,
-        (0, [keyed(0, "a"), keyed(1, "a-", "b")]),
-    )
+    yield scenario("tombstone-waits", "Compaction keeps a tombstone and gives its batch a delete horizon.", tombs, (0, [keyed(0, "a"), keyed(1, "a-", "b")]))  # fmt: skip
     for codec, compress in (("gzip", gzip), ("snappy", xerial)):
         yield scenario(
             f"tombstone-waits-{codec}",
@@ -156,12 +141,7 @@ def _tombstones() -> Iterator[Scenario]:
             (0, [replace(keyed(0, "a-", "b"), codec=codec, compress=compress), keyed(2, "c")]),
             batches=True,
         )
-    yield scenario(
-        "tombstone-replaced",
-        "Compaction removes a tombstone if a newer record has its key.",
-        tombs,
-        (0, [keyed(0, "a-", "b"), keyed(2, "a")]),
-    )
+    yield scenario("tombstone-replaced", "Compaction removes a tombstone if a newer record has its key.", tombs, (0, [keyed(0, "a-", "b"), keyed(2, "a")]))  # fmt: skip
     for name, horizon in (("passed", NOW + 99_999), ("reached", NOW + 100_000), ("ahead", NOW + 100_001)):
         waiting = Batch(
             attributes=DELETE_HORIZON,
@@ -170,21 +150,13 @@ def _tombstones() -> Iterator[Scenario]:
             recs=(Rec(key=b"a", value=None, time=NOW - horizon), Rec(key=b"b", time=NOW + 1 - horizon)),
         )
         yield scenario(f"horizon-{name}", "Compaction removes a tombstone when the clock has reached its delete horizon.", tombs, (0, [waiting]))  # fmt: skip
-        yield scenario(
-            f"horizon-{name}-partly",
-            "Other records in the batch do not change the delete horizon of a tombstone.",
-            tombs,
-            (0, [waiting, keyed(2, "b")]),
-        )
+        yield scenario(f"horizon-{name}-partly", "Other records in the batch do not change the delete horizon of a tombstone.", tombs, (0, [waiting, keyed(2, "b")]))  # fmt: skip
 
 
 def _messages() -> Iterator[Scenario]:
     """Messages of magic 0 and 1."""
     old = must("SEG-CMP-020", since="4.0")
-    plain = [
-        Msg(offset=at, magic=1, timestamp=NOW + at, key=key, value=b"v%d" % at)
-        for at, key in enumerate((b"a", b"b", b"a"))
-    ]
+    plain = [Msg(offset=at, magic=1, timestamp=NOW + at, key=key, value=b"v%d" % at) for at, key in enumerate((b"a", b"b", b"a"))]  # fmt: skip
     yield scenario("messages", "Remaining messages of magic 0 and 1 are converted to batches.", old, (0, [*plain, keyed(3, "c")]))  # fmt: skip
     zeros = [Msg(offset=at, magic=0, key=key, value=b"v%d" % at) for at, key in enumerate((b"a", b"b", b"a"))]
     yield scenario("messages-without-time", "Converted messages of magic 0 have no timestamp.", old, (0, [*zeros, keyed(3, "c")]))  # fmt: skip
@@ -229,21 +201,10 @@ def _transactions() -> Iterator[Scenario]:
     listed = ((name_of(0, ".txnindex"), aborted(9, 0, 4, 4)),)
     undone = [part(0, "a"), keyed(1, "a"), part(2, "b", 1), keyed(3, "b"), ended("ABORT", 4)]
     done = [part(0, "a"), keyed(1, "c"), ended("COMMIT", 2), keyed(3, "a")]
-    yield scenario(
-        "aborted",
-        "Compaction removes aborted records; they do not replace older records of their keys.",
-        control,
-        (0, undone),
-        more=listed,
-    )
+    yield scenario("aborted", "Compaction removes aborted records; they do not replace older records of their keys.", control, (0, undone), more=listed)  # fmt: skip
     yield scenario("aborted-newer", "An aborted record does not replace an older record of its key.", control, (0, [keyed(0, "a"), part(1, "a"), ended("ABORT", 2)]), more=((name_of(0, ".txnindex"), aborted(9, 1, 2, 2)),))  # fmt: skip
     yield scenario("committed", "Compaction treats committed records like others.", control, (0, done))
-    yield scenario(
-        "marker-alone",
-        "An end marker without remaining records gets a delete horizon.",
-        control,
-        (0, [keyed(0, "a"), ended("COMMIT", 1), keyed(2, "b")]),
-    )
+    yield scenario("marker-alone", "An end marker without remaining records gets a delete horizon.", control, (0, [keyed(0, "a"), ended("COMMIT", 1), keyed(2, "b")]))  # fmt: skip
     for name, horizon in (("reached", NOW + 100_000), ("ahead", NOW + 100_001)):
         kept = ended("COMMIT", 1)
         waiting = replace(
@@ -284,12 +245,7 @@ def _transactions() -> Iterator[Scenario]:
         over=((name_of(0, ".txnindex"), aborted(9, 1, 4, 4)),),
     )
     change = Batch(base=1, recs=(control_record(2, LEADER_CHANGE),), attributes=CONTROL, base_timestamp=NOW)
-    yield scenario(
-        "other-control-records",
-        "Compaction keeps control records that end no transaction.",
-        must("SEG-CMP-014"),
-        (0, [keyed(0, "a"), change, keyed(2, "a")]),
-    )
+    yield scenario("other-control-records", "Compaction keeps control records that end no transaction.", must("SEG-CMP-014"), (0, [keyed(0, "a"), change, keyed(2, "a")]))  # fmt: skip
 
 
 def _producers() -> Iterator[Scenario]:
@@ -304,13 +260,7 @@ def _producers() -> Iterator[Scenario]:
         state = snapshot((9, -1), last_offset=0, time=NOW)
         yield scenario(f"producer-of-a-snapshot-{age}", "The last batch of the producer is a day old, or a millisecond less, and a snapshot says so.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + age, over=((name_of(1001, ".snapshot"), state),))  # fmt: skip
     bumped = [part(0, "a"), ended("COMMIT", 1), ended("COMMIT", 2, producer_epoch=3), keyed(3, "a")]
-    yield scenario(
-        "producer-marker",
-        "A producer with only end markers in its epoch keeps them.",
-        rests,
-        (0, bumped),
-        config={"delete.retention.ms": "0"},
-    )
+    yield scenario("producer-marker", "A producer with only end markers in its epoch keeps them.", rests, (0, bumped), config={"delete.retention.ms": "0"})  # fmt: skip
 
 
 def _reach() -> Iterator[Scenario]:
@@ -320,24 +270,10 @@ def _reach() -> Iterator[Scenario]:
     emptied = (0, [keyed(0, "a"), keyed(999, "-")])
     yield scenario("end-of-all", "An emptied batch at the end of the log, at the high watermark.", ends, emptied, active=(1000, ()))  # fmt: skip
     yield scenario("end-before-the-active", "An emptied batch before the active segment.", ends, emptied)
-    yield scenario(
-        "end-of-a-segment",
-        "An emptied batch at the end of a segment, but not of the dirty part.",
-        ends,
-        (0, [keyed(0, "a"), keyed(1, "-")]),
-        LATER,
-    )
+    yield scenario("end-of-a-segment", "An emptied batch at the end of a segment, but not of the dirty part.", ends, (0, [keyed(0, "a"), keyed(1, "-")]), LATER)  # fmt: skip
     few = must("SEG-CMP-007", "SEG-CMP-028")
     for keys in (2, 3, 4):
-        yield scenario(
-            f"keys-{keys}",
-            "The cleaner can remember only this number of keys in one pass.",
-            few,
-            ABC,
-            LATER,
-            (20, [keyed(20, "f", "a")]),
-            mostKeys=keys,
-        )
+        yield scenario(f"keys-{keys}", "The cleaner can remember only this number of keys in one pass.", few, ABC, LATER, (20, [keyed(20, "f", "a")]), mostKeys=keys)  # fmt: skip
     start = must("SEG-CMP-001")
     for name, offset in (
         ("0", 0),
@@ -351,30 +287,9 @@ def _reach() -> Iterator[Scenario]:
         yield scenario(f"cleaner-offset-{name}", "The dirty part begins at the cleaner offset.", start, ABC, LATER, cleanerOffset=str(offset))  # fmt: skip
     lag = must("SEG-CMP-004")
     for name, ms in (("young", 100_000 + 1), ("exactly", 100_000), ("old", 99_997)):
-        yield scenario(
-            f"lag-{name}",
-            "Segments with records newer than `min.compaction.lag.ms` stay.",
-            lag,
-            ABC,
-            LATER,
-            config={"min.compaction.lag.ms": str(ms)},
-        )
-    yield scenario(
-        "high-watermark",
-        "Compaction does not touch segments at or above the high watermark.",
-        must("SEG-CMP-003"),
-        ABC,
-        LATER,
-        highWatermark="10",
-    )
-    yield scenario(
-        "high-watermark-inside",
-        "Compaction does not touch the segment that contains the high watermark, nor later ones.",
-        must("SEG-CMP-003"),
-        ABC,
-        LATER,
-        highWatermark="11",
-    )
+        yield scenario(f"lag-{name}", "Segments with records newer than `min.compaction.lag.ms` stay.", lag, ABC, LATER, config={"min.compaction.lag.ms": str(ms)})  # fmt: skip
+    yield scenario("high-watermark", "Compaction does not touch segments at or above the high watermark.", must("SEG-CMP-003"), ABC, LATER, highWatermark="10")  # fmt: skip
+    yield scenario("high-watermark-inside", "Compaction does not touch the segment that contains the high watermark, nor later ones.", must("SEG-CMP-003"), ABC, LATER, highWatermark="11")  # fmt: skip
 
 
 def _groups() -> Iterator[Scenario]:
@@ -384,32 +299,11 @@ def _groups() -> Iterator[Scenario]:
     one = len(bytes_of(three[0][1]))
     snapshots = tuple((name_of(base, ".snapshot"), EMPTY_SNAPSHOT) for base in (10, 20, 1000))
     for name, size in (("two", 2 * one), ("one", 2 * one - 1), ("three", 3 * one)):
-        yield scenario(
-            f"group-{name}",
-            "Neighbouring segments are merged while they fit in one.",
-            group,
-            *three,
-            config={"segment.bytes": str(size)},
-            more=snapshots,
-        )
+        yield scenario(f"group-{name}", "Neighbouring segments are merged while they fit in one.", group, *three, config={"segment.bytes": str(size)}, more=snapshots)  # fmt: skip
     indexed = [(base, row(4, 1, base=base, start=NOW + base)) for base in (0, 10, 20)]
     for name, size in (("fits", 64), ("too-small", 40)):
-        yield scenario(
-            f"group-index-{name}",
-            "Neighbouring segments are merged while their indexes fit in one.",
-            group,
-            *indexed,
-            config={"segment.index.bytes": str(size)},
-        )
-    yield scenario(
-        "group-empty",
-        "An empty segment is merged with its neighbours.",
-        group,
-        (0, [keyed(0, "a")]),
-        (10, []),
-        (20, [keyed(20, "b")]),
-        more=snapshots,
-    )
+        yield scenario(f"group-index-{name}", "Neighbouring segments are merged while their indexes fit in one.", group, *indexed, config={"segment.index.bytes": str(size)})  # fmt: skip
+    yield scenario("group-empty", "An empty segment is merged with its neighbours.", group, (0, [keyed(0, "a")]), (10, []), (20, [keyed(20, "b")]), more=snapshots)  # fmt: skip
     top = 5 + INT32_MAX
     still = [(base, row(4, 1, base=base, start=NOW, step=0)) for base in (0, 10, 20)]
     for name, size in (("fits", 48), ("too-small", 47)):
@@ -423,20 +317,8 @@ def _groups() -> Iterator[Scenario]:
         *((base, [keyed(base, "k")]) for base in (0, top - 5, top + 10)),
         active=(top + 20, [keyed(top + 20, "z")]),
     )
-    yield scenario(
-        "empty-batches",
-        "Compaction removes empty batches without a producer id.",
-        should("SEG-CMP-015"),
-        (0, [keyed(0, "a"), empty(1, 3), keyed(5, "b")]),
-    )
-    yield scenario(
-        "all-gone",
-        "Compaction leaves no record of a segment.",
-        group,
-        (0, [keyed(0, "a"), keyed(1, "b")]),
-        (10, [keyed(10, "a", "b")]),
-        config={"segment.bytes": "150"},
-    )
+    yield scenario("empty-batches", "Compaction removes empty batches without a producer id.", should("SEG-CMP-015"), (0, [keyed(0, "a"), empty(1, 3), keyed(5, "b")]))  # fmt: skip
+    yield scenario("all-gone", "Compaction leaves no record of a segment.", group, (0, [keyed(0, "a"), keyed(1, "b")]), (10, [keyed(10, "a", "b")]), config={"segment.bytes": "150"})  # fmt: skip
 
 
 def _dirty_edges() -> Iterator[Scenario]:
@@ -550,26 +432,14 @@ def _emptied_edges() -> Iterator[Scenario]:
             ),
         ),
     ):
-        yield scenario(
-            f"messages-stamped-{name}",
-            "Converted messages keep the timestamp of a broker, and that it is one.",
-            old,
-            (0, [one, keyed(3, "a", "q")]),
-            batches=True,
-        )
+        yield scenario(f"messages-stamped-{name}", "Converted messages keep the timestamp of a broker, and that it is one.", old, (0, [one, keyed(3, "a", "q")]), batches=True)  # fmt: skip
 
 
 def _expired(base: int, producer_epoch: int = 2, kind: str = "COMMIT") -> Batch:
     """Return an end marker whose delete horizon the clock has reached."""
     kept, horizon = ended(kind, base, producer_epoch), NOW + 100_000
     recs = tuple(replace(rec, time=NOW - horizon) for rec in kept.recs)
-    return replace(
-        kept,
-        attributes=CONTROL | TRANSACTIONAL | DELETE_HORIZON,
-        base_timestamp=horizon,
-        max_timestamp=NOW,
-        recs=recs,
-    )
+    return replace(kept, attributes=CONTROL | TRANSACTIONAL | DELETE_HORIZON, base_timestamp=horizon, max_timestamp=NOW, recs=recs)  # fmt: skip
 
 
 def _group_edges() -> Iterator[Scenario]:
@@ -594,11 +464,7 @@ def _group_edges() -> Iterator[Scenario]:
 def _rewritten() -> Iterator[Scenario]:
     """Yield batches of each codec that lose a record, that get a delete horizon, and that have reached theirs."""
     headers = ((b"h", None), (b"", b""), (b"h", b"1"), (b"n", None))
-    kept = (
-        Rec(key=b"b", headers=headers),
-        Rec(key=b"c", value=b"", delta=40_000, time=2**33),
-        Rec(key=b"", delta=70_000),
-    )
+    kept = (Rec(key=b"b", headers=headers), Rec(key=b"c", value=b"", delta=40_000, time=2**33), Rec(key=b"", delta=70_000))  # fmt: skip
     which, tombs = must("SEG-CMP-018", "SEG-CMP-019"), must("SEG-CMP-011", "SEG-CMP-018", since="3.1")
     horizon = NOW + 100_000
     config = {"index.interval.bytes": "4096"}

@@ -67,14 +67,7 @@ def checksums() -> Family:
                     f"flip-{name}-byte-{byte_position}", why.format(name.replace("-", " ")), basis, "crc", GOOD, bad
                 )
     for byte_position in range(4):
-        family.invalid(
-            f"flip-crc-byte-{byte_position}",
-            "The stored checksum is damaged, the data is not.",
-            basis,
-            "crc",
-            GOOD,
-            flipped(WHOLE, CRC[0] + byte_position, 7),
-        )
+        family.invalid(f"flip-crc-byte-{byte_position}", "The stored checksum is damaged, the data is not.", basis, "crc", GOOD, flipped(WHOLE, CRC[0] + byte_position, 7))  # fmt: skip
     for byte_position, part in (
         (61, "record-length"),
         (67, "value"),
@@ -109,14 +102,7 @@ def checksums() -> Family:
             (f"compressed-{codec}-whole-stream", "The checksum is wrong and the compressed stream is valid: only the checksum shows the damage.",
              with_field(packed, CRC, crc32c(packed[21:]) ^ 1 << 9, seal=False)),
         ):  # fmt: skip
-            family.invalid(
-                name,
-                reason,
-                must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)),
-                "crc",
-                GOOD,
-                unit,
-            )
+            family.invalid(name, reason, must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)), "crc", GOOD, unit)  # fmt: skip
     _control(family)
     _outside(family)
     _legacy(family)
@@ -197,13 +183,7 @@ def _inside(family: Family) -> None:
         def wrapper(damaged: int, *, count: int = 3, magic: int = magic, inner: tuple[Msg, ...] = inner) -> bytes:
             """Return a wrapper of which one message has one wrong bit in its value."""
             last_byte = (damaged + 1) * len(inner[0].encoded()) - 1
-            return Wrapper(
-                magic=magic,
-                offset=3 + count,
-                inner=inner[:count],
-                offsets=tuple(range(4, 4 + count)),
-                compress=lambda content: gzip(flipped(content, last_byte, 3)),
-            ).encoded()
+            return Wrapper(magic=magic, offset=3 + count, inner=inner[:count], offsets=tuple(range(4, 4 + count)), compress=lambda content: gzip(flipped(content, last_byte, 3))).encoded()  # fmt: skip
 
         why = "The wrapper is whole, {} is damaged: its value is changed, and only its own checksum shows it."
         for name, subject, entry in (
@@ -211,15 +191,7 @@ def _inside(family: Family) -> None:
             ("inside-a-wrapper-last", "the last message inside", wrapper(2)),
             ("inside-a-wrapper-only", "the only message inside", wrapper(0, count=1)),
         ):
-            family.invalid(
-                f"magic-{magic}-{name}",
-                why.format(subject),
-                basis,
-                "crc",
-                Msg(magic=magic, offset=3),
-                entry,
-                more=Msg(magic=magic, offset=9),
-            )
+            family.invalid(f"magic-{magic}-{name}", why.format(subject), basis, "crc", Msg(magic=magic, offset=3), entry, more=Msg(magic=magic, offset=9))  # fmt: skip
 
 
 def lengths() -> Family:
@@ -377,14 +349,7 @@ def counts() -> Family:
         },
     )
     basis = must("SEG-BAT-008", needs=("magic:2",), flags=("RECORDS_COUNT",))
-    rows = {
-        "one-less": 2,
-        "two-less": 1,
-        "one-more": 4,
-        "many-more": 1000,
-        "a-million": 1_000_000,
-        "2147483647": INT32_MAX,
-    }
+    rows = {"one-less": 2, "two-less": 1, "one-more": 4, "many-more": 1000, "a-million": 1_000_000, "2147483647": INT32_MAX}  # fmt: skip
     hostile = should("SEG-BAT-008", needs=("magic:2",), flags=("RECORDS_COUNT",))
     for name, number in rows.items():
         family.invalid(

@@ -102,6 +102,7 @@ STORED: Final[dict[str, Callable[[bytes], bytes]]] = {
 }
 """Codecs of which the output is not smaller than the input, so that a batch is large on disk."""
 BLOCKS: Final = {"one-block": 64 * KIB, "two-blocks": 64 * KIB + 1, "many-blocks": 300_000}
+BLOCKS |= {"half-a-block": 32 * KIB, "half-a-block-and-1": 32 * KIB + 1, "two-blocks-and-1": 128 * KIB + 1}
 """Bytes of the records section: of one, two and five blocks of lz4, and of more blocks of snappy."""
 SCALED: Final = {"1-mebibyte": 1 << 20, "2-mebibytes": 2 << 20}
 """The same, for the family that takes minutes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from authoring import compact_scenarios, write_scenarios
@@ -10,6 +11,7 @@ from authoring.batches import DELETE_HORIZON, TRANSACTIONAL, Batch, Rec
 from authoring.casefile import must, should
 from authoring.codecs import gzip
 from authoring.control import marker
+from authoring.repairs import snapshot
 from authoring.scenarios import NOW, append, batch, follow, keyed, sent
 from authoring.segments import aborted, name_of
 
@@ -25,7 +27,7 @@ EDGES: Final = (127, 128, 255, 256, 32767, 32768, 65535, 65536)
 
 def derived_scenarios() -> Iterator[Scenario]:
     """Yield what Kafka's classes are asked."""
-    for scenario in (*_cleaned(), *_written(), *_timed(), *_stopped()):
+    for scenario in (*_cleaned(), *_written(), *_timed(), *_stopped(), *_known()):
         yield replace(scenario, name=f"derived-{scenario.name}")
 
 
@@ -185,3 +187,19 @@ def _stopped() -> Iterator[Scenario]:
     lag = should("SEG-CMP-025", since="3.1")
     for name, wait in (("one", "1"), ("long", "100000")):
         yield clean(f"lag-of-the-active-{name}", "The active segment does not count for the greatest lag.", lag, (0, [keyed(0, "a", "b")]), (10, [keyed(10, "a")]), config={"max.compaction.lag.ms": wait})  # fmt: skip
+
+
+def _known() -> Iterator[Scenario]:
+    """Yield what is known of producers by one of two snapshots, and at the limit of their age."""
+    clean, write, rests = compact_scenarios.scenario, write_scenarios.scenario, must("SEG-CMP-015")
+    why = "A producer expires when its last batch is a day old, as a snapshot knows it."
+    for producer, more in product((0, 10), (-1, 0, 1)):
+        log = (0, [keyed(0, "a", base_sequence=0, producer_id=producer, producer_epoch=2), keyed(1, "a")])
+        over = ((name_of(1001, ".snapshot"), snapshot((producer, -1), last_offset=0, time=NOW)),)
+        yield clean(f"producer-{producer}-of-a-day-by-{more}", why, rests, log, now=NOW + 86_400_000 + more, over=over)
+    two = {name_of(base): replace(keyed(base, "a"), base=base).encoded() for base in (0, 1)}
+    two |= {name_of(base, ending): b"" for base in (0, 1) for ending in (".index", ".timeindex")}
+    why = "The newest snapshot says which producers there are, not an older one."
+    for sequence, older in product((70, 71, 78), ((name_of(1, ".snapshot"), 70), (name_of(1, ".snapshot"), 77))):
+        shots = (older[0], snapshot((9, -1), last_offset=0, sequence=older[1], time=NOW)), (name_of(2, ".snapshot"), snapshot((9, -1), last_offset=1, sequence=147 - older[1], time=NOW))  # fmt: skip
+        yield write(f"newer-of-{older[1]}-then-{sequence}", why, must("SEG-PSN-005", "SEG-APP-007"), append(sent(9, sequence, epoch=2)), LOOK, files=two, over=shots, options={"cleanShutdown": True})  # fmt: skip

@@ -5,13 +5,15 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Final
 
+from authoring.appends import ask_leader
 from authoring.batches import (
     BASE_OFFSET,
     CONTROL,
     COUNT,
+    DELETE_HORIZON,
     LAST_OFFSET_DELTA,
     MAGIC,
     TRANSACTIONAL,
@@ -19,10 +21,28 @@ from authoring.batches import (
     Rec,
     with_field,
 )
-from authoring.casefile import Basis, hexed, lay, must, should
-from authoring.codecs import gzip
-from authoring.compressed import GOOD
+from authoring.boundaries import listed
+from authoring.casefile import Basis, hexed, lay, may, must, should
+from authoring.codecs import (
+    GZIP_EXTRA,
+    GZIP_HEADER,
+    LZ4_BLOCK_CHECKSUM,
+    LZ4_CONTENT_CHECKSUM,
+    LZ4_END,
+    LZ4_PLAIN,
+    XERIAL,
+    gzip,
+    gzip_header,
+    lz4_header,
+    lz4_stored,
+    xxh32,
+    zstd,
+)
+from authoring.compressed import GOOD, packed, refused
 from authoring.control import control_key, data, empty, marker, marker_value
+from authoring.encodings import NOW
+from authoring.messages import Msg, Wrapper
+from authoring.primitives import uvarint
 from authoring.repairs import EMPTY, FIRST, SECOND, Repairs, epochs, segment, snapshot
 from authoring.segments import SIZE, aborted, bytes_of, name_of, offset_index, row, time_entry, time_index
 
@@ -53,6 +73,12 @@ def kinds(families: Mapping[str, Family]) -> None:
     _entries(families["lookup"])
     _ranges(families["lookup"])
     _times(families["lookup"])
+    _streams(families)
+    _left(families)
+    _starts(families["lookup"], families["transactions"])
+    _replaced(Repairs(families["recovery"]))
+    _stamped(families["append-policy"])
+    _policies(families["decisions"])
 
 
 def _headers(families: Mapping[str, Family]) -> None:
@@ -221,10 +247,7 @@ def _names(to: Repairs) -> None:
     for count in (1, 2):
         for short in combinations(kinds, count):
             files = segment(SECOND, 15)
-            moved = {
-                name.lstrip("0") if name.endswith(short) and name[20:] in short else name: content
-                for name, content in files.items()
-            }
+            moved = {name.lstrip("0") if name.endswith(short) and name[20:] in short else name: content for name, content in files.items()}  # fmt: skip
             left = {**segment(FIRST), **files, **epochs((0, 0))}
             name = "-and-".join(one[1:] for one in short)
             to.recover(f"few-digits-of-{name}", why, rule, {**segment(FIRST), **moved}, left, 24, modes="t")
@@ -242,10 +265,7 @@ def _truncations(to: Repairs) -> None:
         to.truncate(f"indexed-aborted-{offset}", why, must("SEG-TRN-006"), offset, whole, kept, unlike=unlike)
     for offset in (3, 9, 12):
         shots = {name_of(base, ".snapshot"): EMPTY for base in (offset - 1, offset, offset + 1)}
-        kept = {
-            **segment(FIRST[: offset // 3]),
-            **{name: shots[name] for name in shots if name <= name_of(offset, ".snapshot")},
-        }
+        kept = {**segment(FIRST[: offset // 3]), **{name: shots[name] for name in shots if name <= name_of(offset, ".snapshot")}}  # fmt: skip
         why = "Truncation keeps a snapshot at the offset, and removes those above."
         given = {**segment(FIRST), **shots}
         unlike = [name_of(offset - 1, ".snapshot"), name_of(0, ".timeindex")]
@@ -284,10 +304,7 @@ def _lost(family: Family) -> None:
 def _find(
     family: Family, name: str, why: str, basis: Basis, files: dict[str, bytes], found: Json | None, **asked: int | Json
 ) -> None:
-    request: Json = {
-        "files": hexed(files),
-        **{key: value if isinstance(value, dict) else str(value) for key, value in asked.items()},
-    }
+    request: Json = {"files": hexed(files), **{key: value if isinstance(value, dict) else str(value) for key, value in asked.items()}}  # fmt: skip
     family.add(name, "lookup", "valid", why, basis, request=request, expect={"found": found})
 
 
@@ -307,24 +324,14 @@ def _entries(family: Family) -> None:
     early = row(4, start=0, step=10)
     why = "A time of 0 is one: the time index begins with an entry of that time."
     tix = should("SEG-TIX-009", "SEG-TIX-008", needs=PROOF)
-    first = [
-        replace(early[0], recs=early[0].recs[:1], last_delta=0),
-        *(replace(one, base=one.base - 2) for one in early[1:]),
-    ]
+    first = [replace(early[0], recs=early[0].recs[:1], last_delta=0), *(replace(one, base=one.base - 2) for one in early[1:])]  # fmt: skip
     for name, units, time, entry, offset in (
         ("itself", first, 0, (0, 0), 0),
         ("then-later", first, 10, (0, 0), 1),
         ("then-last", first, 12, (12, 3), 3),
     ):
-        files = {
-            name_of(0): bytes_of(units),
-            name_of(0, ".timeindex"): time_entry(0, 0) + time_entry(12, 3) + time_entry(22, 6),
-        }
-        found = {
-            "entry": {"timestamp": str(entry[0]), "offset": str(entry[1])},
-            "offset": str(offset),
-            "timestamp": str(time),
-        }
+        files = {name_of(0): bytes_of(units), name_of(0, ".timeindex"): time_entry(0, 0) + time_entry(12, 3) + time_entry(22, 6)}  # fmt: skip
+        found = {"entry": {"timestamp": str(entry[0]), "offset": str(entry[1])}, "offset": str(offset), "timestamp": str(time)}  # fmt: skip
         find(f"time-0-{name}", why, tix, files, found, timestamp=time)
 
 
@@ -352,11 +359,7 @@ def _ranges(family: Family) -> None:
             content = b"".join(
                 struct.pack(">h", version) + one[2:] if number == at else one for number, one in enumerate(rows)
             )
-            request: Json = {
-                "files": hexed({**files, name_of(0, ".txnindex"): content}),
-                "fromOffset": "0",
-                "toOffset": "15",
-            }
+            request: Json = {"files": hexed({**files, name_of(0, ".txnindex"): content}), "fromOffset": "0", "toOffset": "15"}  # fmt: skip
             rule = should("SEG-TXN-002", flags=("LOOSE_VERSION",), needs=("abortedLookup",))
             refused = {"branch": "refused", "reject": {"class": "index"}}
             expect = {"allowed": [refused, {"branch": "unknown", "found": {"aborted": [], "isComplete": False}}]}
@@ -376,3 +379,127 @@ def _times(family: Family) -> None:
         ("alone", {name_of(77): b""}, 77),
     ):
         _find(family, f"latest-of-an-empty-segment-{name}", why, basis, files, {"offset": str(end)}, timestamp=-1)
+
+
+def _streams(families: Mapping[str, Family]) -> None:
+    """Ask for lengths in compressed data above one byte and two, and for what is left of a member, frame or block."""
+    fields = must("SEG-COD-002", flags=("GZIP_FIELDS",))
+    for size in (255, 256, 257, 4096):
+        header = gzip_header(GZIP_EXTRA, struct.pack("<H", size) + bytes(size))
+        why = "The extra field of the gzip header is as long as one byte can say, or longer."
+        families["gzip"].valid(f"extra-of-{size}", why, fields, packed("gzip", partial(gzip, header=header)))
+    for size in (10, 17, 18):
+        behind = (GZIP_HEADER + bytes(8))[:size]
+        why = "What follows a member begins like one, and is too short to be one."
+        families["gzip"].valid(f"header-of-{size}-behind", why, may("SEG-COD-018"), packed("gzip", lambda raw, behind=behind: gzip(raw) + behind))  # fmt: skip
+    for size in (19, 20, 30):
+        behind = (GZIP_HEADER + bytes([2]) + bytes(30))[:size]
+        why = "A second member begins, and its data is damaged."
+        refused(families["bad-compression"], f"gzip-header-of-{size}-behind", why, must("SEG-COD-002", flags=("BAD_STREAM",)), "gzip", lambda raw, behind=behind: gzip(raw) + behind)  # fmt: skip
+
+    def framed(raw: bytes, count: int, at: int) -> bytes:
+        parts = (raw[:at], raw[at:]) if at else (raw,)
+        blocks = [bytes([len(one), 59 + count << 2]) + (len(one) - 1).to_bytes(count, "little") + one for one in parts]
+        return XERIAL + b"".join(struct.pack(">i", len(one)) + one for one in blocks)
+
+    for count, at in product((2, 3, 4), (0, 9)):
+        why = "The length of a literal takes more bytes than it needs."
+        families["snappy-xerial"].valid(f"literal-of-{count}-length-bytes-{'alone' if not at else 'in-two-blocks'}", why, must("SEG-COD-003", flags=("XERIAL",)), packed("snappy", partial(framed, count=count, at=at)))  # fmt: skip
+
+    def far(raw: bytes, distance: int) -> bytes:
+        first = raw[: len(raw) - 33 - distance + 32] + b"\0"
+        left = distance - 33
+        parts = bytes([60 << 2, len(first) - 1]) + first + b"\xfe\1\0" * (left // 64)
+        parts += bytes([(left % 64 - 1) << 2 | 2]) + b"\1\0" if left % 64 else b""
+        return uvarint(len(raw)) + parts + b"\x7f" + struct.pack("<I", distance) + b"\0" + raw[-1:]
+
+    for distance in (65_535, 65_536, 65_537, 131_072):
+        mark = bytes(range(1, 33))
+        rec = Rec(key=None, value=mark + bytes(distance - 32) + mark)
+        why = "A copy with a distance of four bytes, of which the upper two count."
+        for name, frame in (("snappy-bare", b""), ("snappy-xerial", XERIAL)):
+            families[name].valid(f"copy-from-{distance}", why, must("SEG-COD-004" if not frame else "SEG-COD-003"), packed("snappy", lambda raw, distance=distance, frame=frame: frame + (struct.pack(">i", len(far(raw, distance))) if frame else b"") + far(raw, distance), (rec,)))  # fmt: skip
+    for size in (1, 3, 4, 5, 15, 16, 17, 31, 32, 33):
+        why = "Each block has a checksum, which is that of so many bytes."
+        families["lz4"].valid(f"checksum-of-{size}-bytes", why, must("SEG-COD-012"), packed("lz4", lambda raw, size=size: lz4_header(LZ4_PLAIN | LZ4_BLOCK_CHECKSUM) + b"".join(lz4_stored(raw[at : at + size], checksum=True) for at in range(0, len(raw), size)) + LZ4_END))  # fmt: skip
+    for count in (1, 2, 3):
+        why = "The header announces a checksum of the content, and the data ends within it."
+        refused(families["lz4"], f"checksum-of-stored-content-cut-at-{count}", why, should("SEG-COD-010"), "lz4", lambda raw, count=count: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_stored(raw) + LZ4_END + xxh32(raw)[:count])  # fmt: skip
+    for size in (255, 256, 65_536):
+        skipped = bytes.fromhex("5a2a4d18") + struct.pack("<I", size) + bytes(size)
+        for name, order in (("before", (skipped, b"")), ("behind", (b"", skipped)))[: 1 + (size < 2**16)]:  # fmt: skip
+            why = "A reader passes over a skippable frame, however long it is."
+            families["zstd"].valid(f"skippable-of-{size}-{name}", why, should("SEG-COD-023", flags=("ZSTD_FRAMES",), since="2.1"), packed("zstd", lambda raw, order=order: order[0] + zstd(raw) + order[1]))  # fmt: skip
+
+
+def _left(families: Mapping[str, Family]) -> None:
+    """Ask for zeros behind the last message of a wrapper: as many as its offset and size take, or fewer."""
+    for magic, count in product((0, 1), (1, 11, 12, 13, 26)):
+        family = families[f"magic-{magic}-wrappers"]
+        inner = tuple(Msg(magic=magic, offset=at) for at in range(2))
+        unit = Wrapper(magic=magic, offset=11, offsets=(10, 11) if magic else (0, 1), inner=inner, compress=lambda raw, count=count: gzip(raw + bytes(count)))  # fmt: skip
+        unit = unit if magic else replace(unit, offset=1)
+        if count < 12:  # noqa: PLR2004 - offset and size
+            why = "Zeros behind the last message are too few for an offset and a size: they are dropped."
+            family.valid(f"{count}-zeros-behind", why, should("SEG-MSG-019"), unit)
+        else:
+            why = "Zeros behind the last message are an offset and a size, which is too small."
+            needs = (f"magic:{magic}", "codec:gzip")
+            family.invalid(f"{count}-zeros-behind", why, should("SEG-MSG-003", needs=needs), "length", Msg(magic=magic), replace(unit, offset=unit.offset + 5, offsets=tuple(at + 5 for at in unit.offsets)).encoded(), more=Msg(magic=magic, offset=90))  # fmt: skip
+
+
+def _starts(finds: Family, reads: Family) -> None:
+    """Ask for a log that begins inside of a batch, or of a transaction."""
+    units = [Batch(recs=(Rec(time=90), Rec(time=10), Rec(time=20))), Batch(base=3, recs=(Rec(time=30), Rec(time=50)))]
+    needs = ("specialTimestamps", "logStartOffset")
+    for start, offset, time in ((0, 0, 1090), (1, 4, 1050), (2, 4, 1050), (3, 4, 1050)):
+        why = "The record with the largest timestamp may be below the log start offset: the next one counts."
+        found = {"offset": str(offset), "timestamp": str(time)}
+        _find(finds, f"largest-from-{start}", why, should("SEG-LKP-013", "SEG-LKP-010", needs=needs), {name_of(0): bytes_of(units)}, found, timestamp=-3, options={"logStartOffset": str(start)})  # fmt: skip
+        finds.cases[-1]["untold"] = ["found.entry", "found.position", "found.baseOffset"]
+    begun = [data(0, b"a", b"b"), Batch(base=2), data(3, b"c", sequence=2), Batch(base=4)]
+    for start, end in ((1, 1), (2, 2), (3, 3), (4, 4)):
+        why = "A transaction that is open began below the log start offset: nothing from the start on is stable."
+        request: Json = {"files": hexed({name_of(0): bytes_of(begun)}), "isolation": "read_committed", "options": {"logStartOffset": str(start)}}  # fmt: skip
+        for name, given, needs in (("", {"offset": str(start)}, ()), ("all-", {}, ("readAll",))):
+            reads.add(f"open-{name}from-{start}", "read", "valid", why, must("SEG-LKP-012", "SEG-CKP-010", needs=("logStartOffset", *needs)), request=request | given, expect={"records": [], "nextOffset": str(end)})  # fmt: skip
+
+
+def _replaced(to: Repairs) -> None:
+    """Ask for files of replaced segments that the replacement lacks, and for an index that names other ends."""
+    merged = [replace(FIRST[0], recs=FIRST[0].recs[:1], last_delta=2), *FIRST[1:], *SECOND]
+    swap = {f"{name}.swap": content for name, content in segment(merged).items()}
+    why = "A replaced segment has a file that its replacement lacks: recovery removes it."
+    old = {".txnindex": aborted(9, 0, 1, 2), ".index": struct.pack(">ii", 5, SIZE)}
+    for base, (kind, content) in product((0, 15), old.items()):
+        given = {**segment(FIRST), **segment(SECOND, 15), **swap, name_of(base, kind): content}
+        left = {**segment(merged), **epochs((0, 0))}
+        to.recover(f"swap-over-{kind[1:]}-of-{base}", why, must("SEG-RCV-021", "SEG-PDR-010", since="3.0"), given, left, 24)  # fmt: skip
+
+
+def _stamped(family: Family) -> None:
+    """Ask a leader that stamps batches for their other bits, and for wrappers with offsets that are not dense."""
+    takes = partial(ask_leader, family, result="valid")
+    why = "A leader writes the time of the append, and leaves the other bits of the attributes."
+    basis = must("SEG-APP-010", flags=("APPEND_POLICY",))
+    for name, bits in (("horizon", DELETE_HORIZON), ("transaction", TRANSACTIONAL)):
+        fields = {"producer_id": 9, "producer_epoch": 0, "base_sequence": 0} if bits == TRANSACTIONAL else {}
+        unit = Batch(recs=(Rec(), Rec()), leader_epoch=-1, base_timestamp=NOW, attributes=bits, **fields)
+        for topic in ("LogAppendTime", "CreateTime"):
+            takes(f"stamped-{name}-{topic.lower()}", why=why, basis=basis, content=unit.encoded(), message_timestamp_type=topic)  # fmt: skip
+    why = "The offsets inside a wrapper repeat, skip or go back: a leader writes the wrapper anew."
+    for magic, offsets in product((0, 1), ((0, 0, 2), (0, 2, 2), (0, 2, 1, 3), (1, 2, 3))):
+        inner = tuple(Msg(magic=magic, offset=at, timestamp=NOW) for at in offsets)
+        unit = Wrapper(magic=magic, offset=offsets[-1], offsets=offsets, inner=inner, compress=gzip)
+        takes(f"magic-{magic}-inside-{'-'.join(map(str, offsets))}", why=why, basis=must("SEG-APP-003", needs=(f"magic:{magic}",)), content=unit.encoded())  # fmt: skip
+
+
+def _policies(family: Family) -> None:
+    """Ask retention by policies with spaces around their commas."""
+    for number, policy in enumerate(("compact, delete", "compact ,delete", " delete , compact ", "compact, compact", "delete, delete")):  # fmt: skip
+        request: Json = {"what": "retain", "listing": listed([(100, 1000, 0), (100, 1000, 0), (100, 9990, 0)])}
+        request |= {"config": {"retention.ms": "100", "retention.bytes": "-1", "cleanup.policy": policy}, "now": "10000", "logStartOffset": "0", "highWatermark": "30"}  # fmt: skip
+        gone = 2 if "delete" in policy else 0
+        expect: Json = {"decision": "delete" if gone else "keep", "segments": ["0", "10"][:gone], "logStartOffset": str(10 * gone), "rollsFirst": False}  # fmt: skip
+        why = "White space around the commas of a list of policies does not count."
+        family.add(f"retain-policies-{number}", "decide", "valid", why, must("SEG-RET-001", flags=("RETENTION_RULES",)), request=request, expect=expect)  # fmt: skip

@@ -79,11 +79,7 @@ def lookups() -> Family:
         options: Json | None = None,
         **asked: int,
     ) -> None:
-        request: Json = {
-            "files": hexed(files),
-            **{key: str(number) for key, number in asked.items()},
-            **({"options": options} if options else {}),
-        }
+        request: Json = {"files": hexed(files), **{key: str(number) for key, number in asked.items()}, **({"options": options} if options else {})}  # fmt: skip
         family.add(name, "lookup", "valid", why, basis, request=request, expect={"found": found})
 
     def position_of(at: int, size: int = SIZE, units: Sequence[Batch] = ROW) -> Json:
@@ -145,13 +141,7 @@ def lookups() -> Family:
     }
     for name, content in indexes.items():
         files = {name_of(0): log, name_of(0, ".index"): content}
-        trust = should(
-            "SEG-IDX-009",
-            "SEG-IDX-010",
-            *((broken[name],) if name in broken else ()),
-            flags=("INDEX_TRUST",),
-            needs=PROOF if name in PLAUSIBLE else (),
-        )
+        trust = should("SEG-IDX-009", "SEG-IDX-010", *((broken[name],) if name in broken else ()), flags=("INDEX_TRUST",), needs=PROOF if name in PLAUSIBLE else ())  # fmt: skip
         for offset in (1, 8, 14):
             why = "Whatever the offset index contains, a lookup finds the entry that the log contains."
             find(f"index-{name}-offset-{offset}", why, trust, files, position_of(offset // 3), offset=offset)
@@ -185,10 +175,7 @@ def _usable_entries(find: Callable[..., None], log: bytes) -> None:
     }
     for name, (content, (offset, at)) in rows.items():
         found = {"entry": {"offset": str(offset), "position": at * SIZE}, "position": 4 * SIZE, "baseOffset": "12"}
-        why = (
-            "Entries from the first one on whose offset does not grow are ignored; the search begins at the "
-            "last entry before it."
-        )
+        why = ("Entries from the first one on whose offset does not grow are ignored; the search begins at the " "last entry before it.")  # fmt: skip
         ground = proved if name in OUT_OF_ORDER else basis
         find(f"usable-{name}", why, ground, {name_of(0): log, name_of(0, ".index"): content}, found, offset=14)
     basis = should("SEG-TIX-009", "SEG-TIX-008", flags=("INDEX_TRUST",))
@@ -204,18 +191,8 @@ def _usable_entries(find: Callable[..., None], log: bytes) -> None:
     }
     for name, (content, (timestamp, offset)) in rows.items():
         found = {"entry": {"timestamp": str(timestamp), "offset": str(offset)}, "offset": "14", "timestamp": "1042"}
-        why = (
-            "Time index entries are ignored from the first one on whose timestamp does not grow, or whose "
-            "offset is smaller."
-        )
-        find(
-            f"usable-times-{name}",
-            why,
-            proved if name in OUT_OF_ORDER else basis,
-            {name_of(0): log, name_of(0, ".timeindex"): content},
-            found,
-            timestamp=1042,
-        )
+        why = ("Time index entries are ignored from the first one on whose timestamp does not grow, or whose " "offset is smaller.")  # fmt: skip
+        find(f"usable-times-{name}", why, proved if name in OUT_OF_ORDER else basis, {name_of(0): log, name_of(0, ".timeindex"): content}, found, timestamp=1042)  # fmt: skip
 
 
 def _floor(offset: int) -> Json:
@@ -262,11 +239,7 @@ def _times(find: Callable[..., None]) -> None:
             find(name, reason, terms, given, found(offset, at), timestamp=timestamp)
     find("time-after-all", "No record has that timestamp or a later one.", basis, good, None, timestamp=1043)
     mixed = [replace(one, base_timestamp=start) for one, start in zip(ROW, (1000, 5000, 2000, 6000, 100), strict=True)]
-    files = {
-        name_of(0): bytes_of(mixed),
-        name_of(0, ".index"): offset_index(mixed, 0),
-        name_of(0, ".timeindex"): time_index(mixed, 0),
-    }
+    files = {name_of(0): bytes_of(mixed), name_of(0, ".index"): offset_index(mixed, 0), name_of(0, ".timeindex"): time_index(mixed, 0)}  # fmt: skip
     unordered = must("SEG-LKP-008", "SEG-TIX-004", flags=("TIME_ORDER",))
     for timestamp, offset, at in (
         (50, 0, 1000),
@@ -280,14 +253,7 @@ def _times(find: Callable[..., None]) -> None:
         find(f"unordered-{timestamp}", reason, unordered, files, found(offset, at), timestamp=timestamp)
     inside = [Batch(base=0, recs=(Rec(time=90), Rec(time=0), Rec(time=50))), Batch(base=3, base_timestamp=2000)]
     for timestamp, offset, at in ((1000, 0, 1090), (1091, 3, 2000)):
-        find(
-            f"unordered-in-a-batch-{timestamp}",
-            "Timestamps inside one batch are not in order.",
-            unordered,
-            {name_of(0): bytes_of(inside)},
-            found(offset, at),
-            timestamp=timestamp,
-        )
+        find(f"unordered-in-a-batch-{timestamp}", "Timestamps inside one batch are not in order.", unordered, {name_of(0): bytes_of(inside)}, found(offset, at), timestamp=timestamp)  # fmt: skip
     equal = row(4, step=0, size=1)
     reason = "Several records have that timestamp: a search by time finds the first of them."
     find("equal-times", reason, basis, {name_of(0): bytes_of(equal)}, found(0, 1000), timestamp=1000)

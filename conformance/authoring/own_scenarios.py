@@ -107,7 +107,8 @@ def _room(add: ScenarioCases) -> None:
         index_interval_bytes="0",
         segment_index_bytes="36",
     )
-    for name, count, reason in (("room", 2, None), ("no-room", 3, "time index full")):
+    due = "time index full"
+    for name, count, reason, size in (("room", 2, None, 36), ("no-room", 3, due, 36), ("room-of-4", 3, None, 48), ("no-room-of-4", 4, due, 48), ("no-room-of-5", 5, due, 60)):  # fmt: skip
         add.write(
             name,
             "An append of several entries needs room in the indexes for all of them.",
@@ -116,7 +117,7 @@ def _room(add: ScenarioCases) -> None:
             follow(batch(NOW, base=0)),
             follow(*(batch(NOW + 1 + at, base=1 + at) for at in range(count))),
             index_interval_bytes="0",
-            segment_index_bytes="36",
+            segment_index_bytes=str(size),
         )
 
     for count in (5, 8):

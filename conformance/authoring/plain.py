@@ -207,12 +207,7 @@ def null_header_values() -> Family:
         family.valid(name, why, basis, Batch(recs=(Rec(headers=pairs), Rec(key=b"z", value=b"z"))))
     for number in (-2, -65, -(2**31)):
         raw = b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + sized(b"n") + varint(number)
-        family.valid(
-            f"length-of-{number}",
-            "Any negative length of a header value means null.",
-            may("SEG-REC-007"),
-            Batch(recs=(Rec(headers=((b"n", None),), raw=sized(raw)),)),
-        )
+        family.valid(f"length-of-{number}", "Any negative length of a header value means null.", may("SEG-REC-007"), Batch(recs=(Rec(headers=((b"n", None),), raw=sized(raw)),)))  # fmt: skip
     return family
 
 
@@ -241,17 +236,8 @@ def header_keys() -> Family:
         "latin-1": (b"gr\xfc\xdfe", "Text in Latin-1."),
     }
     for name, (key, why) in rows.items():
-        branches = {
-            "bytes": key,
-            "replaced": key.decode(errors="replace").encode(),
-            "replaced-once": b"\xef\xbf\xbd",
-            "text-of-bytes": key.decode("latin-1").encode(),
-        }
-        keys = {
-            branch: found
-            for branch, found in branches.items()
-            if found not in list(branches.values())[: list(branches).index(branch)]
-        }
+        branches = {"bytes": key, "replaced": key.decode(errors="replace").encode(), "replaced-once": b"\xef\xbf\xbd", "text-of-bytes": key.decode("latin-1").encode()}  # fmt: skip
+        keys = {branch: found for branch, found in branches.items() if found not in list(branches.values())[: list(branches).index(branch)]}  # fmt: skip
         batch = Batch(recs=(Rec(headers=((key, b"1"), (b"ok", b"2"))),))
         after = batch.follower()
         allowed = []
@@ -361,12 +347,7 @@ def offset_deltas() -> Family:
     }
     for name, (deltas, last, why) in rows.items():
         recs = tuple(Rec(value=b"%d" % delta, delta=delta) for delta in deltas)
-        family.valid(
-            name,
-            why,
-            basis,
-            Batch(base=100, last_delta=last, recs=recs, base_sequence=0, producer_id=5, producer_epoch=0),
-        )
+        family.valid(name, why, basis, Batch(base=100, last_delta=last, recs=recs, base_sequence=0, producer_id=5, producer_epoch=0))  # fmt: skip
     for name, why, terms, *units in (
         ("cleaned-by-a-broker", "The cleaner left one of four records in this batch.",
          must("SEG-REC-012", "SEG-BAT-016", flags=("COUNTED_OFFSETS",), source="vector V-23", smoke=True),
@@ -461,14 +442,4 @@ def log_append_time() -> Family:
 
 def families() -> list[Family]:
     """All of this module."""
-    return [
-        plain_batches(),
-        null_and_empty(),
-        headers(),
-        null_header_values(),
-        header_keys(),
-        large_numbers(),
-        offset_deltas(),
-        timestamps(),
-        log_append_time(),
-    ]
+    return [plain_batches(), null_and_empty(), headers(), null_header_values(), header_keys(), large_numbers(), offset_deltas(), timestamps(), log_append_time()]  # fmt: skip

@@ -129,12 +129,7 @@ def field_lengths() -> Family:
     def header_value(number: int) -> bytes:
         return sized(b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + sized(b"h") + varint(number) + b"x")
 
-    makers: dict[str, Callable[[int], bytes]] = {
-        "key": key,
-        "value": value,
-        "header-key": header_key,
-        "header-value": header_value,
-    }
+    makers: dict[str, Callable[[int], bytes]] = {"key": key, "value": value, "header-key": header_key, "header-value": header_value}  # fmt: skip
     for name, make in makers.items():
         for number in (20, 1000, 1_000_000, INT32_MAX):
             why = f"The {name.replace('-', ' ')} is longer than the rest of the record."
@@ -232,11 +227,7 @@ def varints() -> Family:
     }
     for name, body in fields.items():
         for size in (2, 3, 5) + ((9, 10) if name == "timestamp-delta" else ()):
-            rec = Rec(
-                key=b"" if name == "key-length" else b"k",
-                value=b"" if name == "value-length" else b"v",
-                raw=sized(body(varint(0, size))),
-            )
+            rec = Rec(key=b"" if name == "key-length" else b"k", value=b"" if name == "value-length" else b"v", raw=sized(body(varint(0, size))))  # fmt: skip
             family.valid(
                 f"{name}-in-{size}-bytes",
                 "A varint of 0 may take more bytes than it needs.",
@@ -270,11 +261,7 @@ def varints() -> Family:
         family.valid(name, why, dropped, unit)
     widest = ((2**31 - 1, "greatest"), (-(2**31), "least"))
     for number, name in widest:
-        rec = (
-            Rec(key=None, value=b"v", raw=sized(b"\0\0\0" + varint(number) + sized(b"v") + b"\0"))
-            if number < 0
-            else Rec(delta=number)
-        )
+        rec = (Rec(key=None, value=b"v", raw=sized(b"\0\0\0" + varint(number) + sized(b"v") + b"\0")) if number < 0 else Rec(delta=number))  # fmt: skip
         last = None if number > 0 else 0
         why = "A varint of five bytes with the greatest or smallest 32-bit number."
         family.valid(f"{name}-of-32-bits", why, must("SEG-REC-004"), Batch(recs=(rec,), last_delta=last))
@@ -338,14 +325,7 @@ def offsets() -> Family:
         ),
     }
     for name, (field, number, rule, why) in headers.items():
-        family.invalid(
-            name,
-            why,
-            should(rule, needs=("magic:2",), flags=("HEADER_OFFSETS",)),
-            "offset",
-            GOOD,
-            with_field(WHOLE, field, number),
-        )
+        family.invalid(name, why, should(rule, needs=("magic:2",), flags=("HEADER_OFFSETS",)), "offset", GOOD, with_field(WHOLE, field, number))  # fmt: skip
     beyond = should("SEG-REC-014", "SEG-REC-012", flags=("HEADER_OFFSETS",))
     family.backwards(
         "record-beyond-the-last-delta",
@@ -363,14 +343,7 @@ def offsets() -> Family:
         family.backwards(name, why, order, Batch(base=10, recs=recs, last_delta=last_delta))
     for name, deltas, base in (("record-below-0", (-11,), 10), ("record-above-2-63", (2,), INT64_MAX - 1)):
         batch = Batch(base=base, recs=tuple(Rec(delta=delta) for delta in deltas), last_delta=0)
-        family.invalid(
-            name,
-            "The offset delta leads below 0 or above 64 bits.",
-            should("SEG-REC-014", needs=("magic:2",), flags=("HEADER_OFFSETS",)),
-            "offset",
-            GOOD,
-            batch.encoded(),
-        )
+        family.invalid(name, "The offset delta leads below 0 or above 64 bits.", should("SEG-REC-014", needs=("magic:2",), flags=("HEADER_OFFSETS",)), "offset", GOOD, batch.encoded())  # fmt: skip
     rows = {
         "back": (Batch(base=20), Batch(base=10), "The second batch has a smaller offset than the first."),
         "same": (Batch(base=10), Batch(base=10), "Two batches have the same offset."),

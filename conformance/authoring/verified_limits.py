@@ -6,15 +6,22 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from authoring.batches import TRANSACTIONAL, Batch
+from authoring.batches import TRANSACTIONAL, Batch, Rec
 from authoring.casefile import may, must, should
 from authoring.control import data, marker
-from authoring.repairs import EPOCHS, FIRST, POINTS, SECOND, epochs, offsets, segment
+from authoring.derived import STATE_NAMES, snapshot_file
+from authoring.repairs import ALL, EPOCHS, FIRST, POINTS, SECOND, epochs, offsets, segment
 from authoring.segments import SIZE, aborted, name_of, row, time_entry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from authoring.casefile import Family
     from authoring.verified import Files
+
+    Findings = Sequence[tuple[str, str]]
+    Row = tuple[Files, str, Findings]
+    NamedRow = tuple[str, Files, str, Findings]
 
 LOG, INDEX, TIMES, ABORTS = (name_of(0, kind) for kind in (".log", ".index", ".timeindex", ".txnindex"))
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -28,11 +35,11 @@ def _times(*pairs: tuple[int, int]) -> bytes:
     return b"".join(time_entry(*pair) for pair in pairs)
 
 
-def _rows() -> dict[str, tuple[Files, str, tuple[tuple[str, str], ...]]]:
+def _rows() -> dict[str, Row]:
     """Return files, the file that is at a limit, and what a validator finds in it, by name of the case."""
     good = segment(FIRST)
     equal = segment(row(5, step=0))
-    rows: dict[str, tuple[Files, str, tuple[tuple[str, str], ...]]] = {}
+    rows: dict[str, Row] = {}
 
     def add(name: str, files: Files, file: str, *found: tuple[str, str]) -> None:
         rows[name] = files, file, found
@@ -125,9 +132,112 @@ def _rows() -> dict[str, tuple[Files, str, tuple[tuple[str, str], ...]]]:
     return rows
 
 
+PLACES: Final = ("first", "second", "third")
+SLOTS: Final = ((5, SIZE), (8, 2 * SIZE), (11, 3 * SIZE))
+TIMED: Final = ((1012, 5), (1022, 8), (1032, 11))
+
+
+def _placed() -> dict[str, Row]:
+    """Return the same where one entry of three is wrong, for each place among them."""
+    rows: dict[str, Row] = {}
+    for at, place in enumerate(PLACES):
+        for make in (_slots, _stamps, _ended, _states, _lines):
+            for name, *found in make(at):
+                rows[f"{name}-{place}"] = tuple(found)
+    return rows
+
+
+def _with(right: Sequence[tuple[int, ...]], at: int, wrong: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return [*right[:at], wrong, *right[at + 1 :]]
+
+
+def _slots(at: int) -> Iterator[NamedRow]:
+    offset, position = SLOTS[at]
+    repeated = [("SEG-IDX-004", ERROR)] if at else []
+    for name, slot, found in (
+        ("slot-position-less-by-one", (offset, position - 1), [("SEG-IDX-003", ERROR)]),
+        ("slot-position-more-by-one", (offset, position + 1), [("SEG-IDX-003", ERROR)]),
+        ("slot-position-before", (offset, position - SIZE), [("SEG-IDX-005", ERROR)] if at else []),
+        ("slot-offset-before", (offset - 3, position), [*repeated, ("SEG-IDX-006", ERROR)]),
+    ):
+        yield name, {**segment(FIRST), INDEX: _entries(*_with(SLOTS, at, slot))}, INDEX, found
+
+
+def _stamps(at: int) -> Iterator[NamedRow]:
+    time, offset = TIMED[at]
+    early, other = ("SEG-TIX-004", ERROR), ("SEG-TIX-005", WARNING)
+    for name, slot, found in (
+        ("stamp-less-by-one", (time - 1, offset), [early, other]),
+        ("stamp-more-by-one", (time + 1, offset), [other]),
+        ("stamp-before", (time - 10, offset), [*([("SEG-TIX-002", ERROR)] if at else []), early, other]),
+        ("stamp-offset-before", (time, offset - 3), [other]),
+        ("stamp-offset-back", (time, offset - 4), [*([("SEG-TIX-003", ERROR)] if at else []), other]),
+    ):
+        yield name, {**segment(FIRST), TIMES: _times(*_with(TIMED, at, slot))}, TIMES, found
+    three = {**segment(FIRST), **segment(SECOND, 15)} if at == len(PLACES) - 1 else ALL
+    file = name_of((0, 15, 0)[at], ".timeindex")
+    yield "stamps-empty", {**three, file: b""}, file, [("SEG-TIX-006", WARNING)]
+
+
+def _ended(at: int) -> Iterator[NamedRow]:
+    units = [unit for at in (0, 2, 4) for unit in (data(at, b"a", sequence=at // 2), marker("ABORT", at + 1))]
+    units = [replace(unit, leader_epoch=3) for unit in units]
+    right = [(9, first, first + 1, first + 2) for first in (0, 2, 4)]
+    first, last = right[at][1:3]
+    for name, entry, rule in (
+        ("end-stable-more-by-one", (9, first, last, last + 2), "SEG-TXN-008"),
+        ("end-stable-minus-1", (9, first, last, -1), "SEG-TXN-008"),
+        ("end-begins-behind", (9, last + 1, last, last + 1), "SEG-TXN-005"),
+        ("end-of-another-producer", (8, first, last, last + 1), "SEG-TXN-006"),
+        ("end-at-the-data", (9, first, first, first + 1), "SEG-TXN-006"),
+    ):
+        content = b"".join(aborted(*each) for each in _with(right, at, entry))
+        yield name, {**segment(units), ABORTS: content}, ABORTS, [(rule, WARNING if rule != "SEG-TXN-005" else ERROR)]
+    emptied = [*units[: 2 * at + 1], replace(units[2 * at + 1], recs=(), last_delta=0), *units[2 * at + 2 :]]
+    files = {**segment(emptied), ABORTS: b"".join(aborted(*each) for each in right)}
+    yield "end-emptied", files, LOG, [("SEG-BAT-019", NOTE)]
+
+
+def _states(at: int) -> Iterator[NamedRow]:
+    right = [(9 + number, 2, -1, -1, 0, 1000, 7, -1) for number in range(3)]
+    wrong = [(f"{name}-below", name, -2, "SEG-PSN-004") for name in STATE_NAMES]
+    wrong += [(f"{name}-at-the-end", name, None, "SEG-PSN-006") for name in ("last_offset", "current_txn_first_offset")]
+    for name, field, value, rule in wrong:
+        for label, end in (("older", 15), ("newest", 24)):
+            state = [*right[at]]
+            state[STATE_NAMES.index(field)] = end if value is None else value
+            good = {name_of(one, ".snapshot"): snapshot_file(right) for one in (15, 24)}
+            files = {**segment(FIRST), **segment(SECOND, 15), **good}
+            file = name_of(end, ".snapshot")
+            changed = snapshot_file(_with(right, at, tuple(state)))
+            yield f"{label}-{name.replace('_', '-')}", {**files, file: changed}, file, [(rule, WARNING)]
+
+
+def _lines(at: int) -> Iterator[NamedRow]:
+    starts = [(3, 0), (5, 5), (7, 10)]
+    epoch, start = starts[at]
+    for name, line in (("epoch-equal", (epoch - 2, start)), ("epoch-less", (epoch - 3, start)), ("start-equal", (epoch, start - 5))):  # fmt: skip
+        if at:
+            yield name, {**segment(FIRST), **epochs(*_with(starts, at, line))}, EPOCHS, [("SEG-CKP-007", WARNING)]
+    back = [replace(unit, leader_epoch=2 if number == at + 1 else 3) for number, unit in enumerate(FIRST)]
+    yield "epoch-back-by-one", segment(back), LOG, [("SEG-LOG-012", WARNING)]
+    placed = {f"topic-0/{name}": content for name, content in segment(FIRST).items()}
+    for file in (POINTS, "replication-offset-checkpoint"):
+        for name, offset, rule in (("above", 16, "SEG-CKP-012"), ("below", -1, "SEG-CKP-008"), ("at", 15, "")):
+            lines = [("other", 0, 99), ("topic", 1, 99)]
+            lines.insert(at, ("topic", 0, offset))
+            found = [(rule, WARNING)] if rule else []
+            yield f"{name}-the-end-in-{file[:3]}", {**placed, f"/{file}": offsets(*lines)}, file, found
+    if at < len(PLACES) - 1:
+        units, base = (FIRST, SECOND)[at], (0, 15)[at]
+        longer = [*units[:-1], replace(units[-1], recs=(*units[-1].recs, Rec(key=b"k3", value=b"value")))]
+        yield "overlap-by-one", {**ALL, **segment(longer, base)}, name_of(base), [("SEG-PDR-013", ERROR)]
+
+
 RULES: Final = {"index": "SEG-IDX-006", "time": "SEG-TIX-004", "times": "SEG-TIX-002", "aborted": "SEG-TXN-006"}
 """The rule that a case is about where nothing is found."""
 OTHERS: Final = {"epochs": "SEG-CKP-007", "checkpoint": "SEG-CKP-012", "batch": "SEG-BAT-020"}
+PLACED: Final = {"slot": "SEG-IDX-005", "at": "SEG-CKP-012"}
 
 
 def verified_limits(family: Family) -> None:
@@ -135,8 +245,8 @@ def verified_limits(family: Family) -> None:
     from authoring.verified import Verifying  # noqa: PLC0415 - it adds these cases
 
     to = Verifying(family)
-    for name, (files, file, found) in _rows().items():
-        rule, severity = found[0] if found else ((RULES | OTHERS)[name.partition("-")[0]], WARNING)
+    for name, (files, file, found) in (_rows() | _placed()).items():
+        rule, severity = found[0] if found else ((RULES | OTHERS | PLACED)[name.partition("-")[0]], WARNING)
         why = "One more or less and a validator would have something to say." if not found else "Just beyond a limit."
         basis = {ERROR: must, WARNING: should, NOTE: may}[severity](rule)
         reason = f"At the limit of a rule: {why[0].lower()}{why[1:]}"

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -23,7 +24,7 @@ from seglog_format.cli.explain import editions, rules_of, trace_of
 from seglog_format.cli.structures import structures
 from seglog_format.field_names import kafka_name
 from seglog_format.requirements import requirements
-from tools.docs import permalinks, site_home, source_pages, whole_page
+from tools.docs import permalinks, site_home, site_search, source_pages, whole_page
 
 pytestmark = pytest.mark.xdist_group("site")
 """The site is built once."""
@@ -40,6 +41,7 @@ LABELS = {
 }
 FAMILIES = {name for _, name in source_pages.families()}
 REQUIREMENT = re.compile(r"^### (SEG-[A-Z]{3}-\d{3}) .*?\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+NODE = shutil.which("node")
 SEARCH = REPOSITORY / "tests" / "node" / "search.cjs"
 FIRST = {
     "spec/40-offset-index": ["SEG-IDX-008", "offset index"],
@@ -297,6 +299,24 @@ def test_search_navigation_colours_and_widths(site: Path) -> None:
     assert seen["drawer"]
     assert {page: count for page, count in seen["links"].items() if count > MAXIMUM_LINKS} == {}
     assert {address: found for address, found in seen["axe"].items() if found} == {}
+
+
+@pytest.mark.skipif(NODE is None, reason="the script of the site runs in node")
+def test_options_are_found_with_their_dashes() -> None:
+    assert NODE is not None
+    found = {entry["title"]: entry["text"].split() for entry in site_search.entries()}
+    assert {"--not-compacted", "--engine", "--json", "--help"} <= {*found["seglog verify"]}
+    assert "--end-after" in found["seglog serve"]
+    script = REPOSITORY / "docs" / "assets" / "site.js"
+    typed = """
+let typed; globalThis.addEventListener = (name, act) => { if (name === "input") typed = act; };
+globalThis.document = { querySelectorAll: () => [] };
+require(process.argv[1]);
+const shown = (value) => { const target = { value, matches: () => true }; typed({ target }); return target.value; };
+console.log(JSON.stringify(["--end-after", "seglog --json", "-x", "a--b", "--"].map(shown)));
+"""
+    done = subprocess.run([NODE, "-e", typed, str(script)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == ["end-after", "seglog json", "-x", "a--b", "--"]
 
 
 def test_search_leads_to_the_right_page_first(site: Path) -> None:

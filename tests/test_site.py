@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import colorsys
 import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -23,7 +25,7 @@ from seglog_format.cli.explain import editions, rules_of, trace_of
 from seglog_format.cli.structures import structures
 from seglog_format.field_names import kafka_name
 from seglog_format.requirements import requirements
-from tools.docs import permalinks, site_home, source_pages, whole_page
+from tools.docs import permalinks, site_home, site_search, source_pages, whole_page
 
 pytestmark = pytest.mark.xdist_group("site")
 """The site is built once."""
@@ -40,6 +42,7 @@ LABELS = {
 }
 FAMILIES = {name for _, name in source_pages.families()}
 REQUIREMENT = re.compile(r"^### (SEG-[A-Z]{3}-\d{3}) .*?\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+NODE = shutil.which("node")
 SEARCH = REPOSITORY / "tests" / "node" / "search.cjs"
 FIRST = {
     "spec/40-offset-index": ["SEG-IDX-008", "offset index"],
@@ -297,6 +300,84 @@ def test_search_navigation_colours_and_widths(site: Path) -> None:
     assert seen["drawer"]
     assert {page: count for page, count in seen["links"].items() if count > MAXIMUM_LINKS} == {}
     assert {address: found for address, found in seen["axe"].items() if found} == {}
+
+
+RULE = re.compile(r"([^{};]*)\{([^{}]*)\}")
+VARIABLE = re.compile(r"(--md-[\w-]+): ?([^;}]+)")
+HSLA = re.compile(r"hsla\(([\d.]+)deg, ?([\d.]+)%, ?([\d.]+)%, ?([\d.]+)\)")
+
+
+def colour(text: str, variables: dict[str, str], under: tuple[float, ...] = ()) -> tuple[float, ...]:
+    """Return red, green and blue of a colour from 0 to 1, laid over another one."""
+    while "var(" in text:
+        text = re.sub(r"var\((--[\w-]+)\)", lambda match: variables[match[1]], text)
+    if found := HSLA.match(text):
+        hue, saturation, lightness, alpha = map(float, found.groups())
+        rgb = colorsys.hls_to_rgb(hue / 360, lightness / 100, saturation / 100)
+    else:
+        digits = text[1:] if len(text) > 4 else "".join(2 * digit for digit in text[1:])
+        parts = [int(digits[place : place + 2], 16) / 255 for place in range(0, len(digits), 2)]
+        rgb, alpha = (parts[0], parts[1], parts[2]), parts[3] if len(parts) > 3 else 1.0
+    return tuple(alpha * one + (1 - alpha) * other for one, other in zip(rgb, under or rgb, strict=True))
+
+
+def luminance(rgb: tuple[float, ...]) -> float:
+    red, green, blue = (one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in rgb)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(text: str, background: str, variables: dict[str, str]) -> float:
+    """Return the contrast of WCAG: 4.5 is the least for text of usual size."""
+    under = colour(background, variables)
+    low, high = sorted((luminance(under), luminance(colour(text, variables, under))))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_links_and_code_can_be_read_in_both_schemes(scheme: str) -> None:
+    material = importlib.util.find_spec("material")
+    if material is None or material.origin is None:
+        pytest.skip("the colours of the theme come with the packages of the extra `docs`")
+    sheets = sorted((Path(material.origin).parent / "templates/assets/stylesheets").glob("*.css"))
+    ours = REPOSITORY / "docs" / "assets" / "site.css"
+    chosen = re.compile(rf"(:root|\[data-md-color-(scheme={scheme}|primary(=blue-grey)?)\])+")
+    text = "".join(sheet.read_text(encoding="utf-8") for sheet in [*sheets, ours]).replace('"', "")
+    taken = [
+        (selector.count("["), body)  # the more attributes, the stronger
+        for selectors, body in RULE.findall(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
+        for selector in map(str.strip, selectors.split(","))
+        if chosen.fullmatch(selector)
+    ]
+    variables = {"--md-hue": "225deg"}
+    for _, body in sorted(taken, key=lambda rule: rule[0]):
+        variables |= dict(VARIABLE.findall(body))
+    names = [
+        name
+        for name in variables
+        if re.fullmatch(r"--md-code-hl-\w+-color|--md-typeset-a-color|--md-code-fg-color", name)
+    ]
+    assert len(names) > 10
+    pairs = [(name, under) for name in names for under in ("--md-default-bg-color", "--md-code-bg-color")]
+    seen = {pair: contrast(*(variables[name] for name in pair), variables) for pair in pairs}
+    assert {pair: round(found, 2) for pair, found in seen.items() if found < 4.5} == {}
+
+
+@pytest.mark.skipif(NODE is None, reason="the script of the site runs in node")
+def test_options_are_found_with_their_dashes() -> None:
+    assert NODE is not None
+    found = {entry["title"]: entry["text"].split() for entry in site_search.entries()}
+    assert {"--not-compacted", "--engine", "--json", "--help"} <= {*found["seglog verify"]}
+    assert "--end-after" in found["seglog serve"]
+    script = REPOSITORY / "docs" / "assets" / "site.js"
+    typed = """
+let typed; globalThis.addEventListener = (name, act) => { if (name === "input") typed = act; };
+globalThis.document = { querySelectorAll: () => [] };
+require(process.argv[1]);
+const shown = (value) => { const target = { value, matches: () => true }; typed({ target }); return target.value; };
+console.log(JSON.stringify(["--end-after", "seglog --json", "-x", "a--b", "--"].map(shown)));
+"""
+    done = subprocess.run([NODE, "-e", typed, str(script)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == ["end-after", "seglog json", "-x", "a--b", "--"]
 
 
 def test_search_leads_to_the_right_page_first(site: Path) -> None:

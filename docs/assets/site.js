@@ -1,4 +1,5 @@
 // Columns of short words are narrow on a phone. Regions that scroll sideways can be reached by the keyboard, and say so.
+// Options are found with their dashes, which the search of the theme takes for "pages without this word".
 "use strict";
 
 const SHORT = 8; // characters of every cell of a narrow column
@@ -25,6 +26,14 @@ function reachable() {
   }
 }
 
+function withoutDashes(event) {
+  const field = event.target;
+  if (field.matches?.(".md-search__input")) {
+    field.value = field.value.replace(/(^|\s)--(?=\w)/g, "$1"); // the theme reads it when the key is released
+  }
+}
+
 narrow();
+addEventListener("input", withoutDashes, true);
 addEventListener("load", () => setTimeout(reachable, 100));
 addEventListener("resize", reachable);

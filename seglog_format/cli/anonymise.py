@@ -9,6 +9,7 @@ import click
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH, json_option, path_argument
 from seglog_format.cli.output import count_text, progress, write_line
+from seglog_format.cli.paths import size_of_logs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,9 +34,8 @@ def command(path: Path, *, output: Path, as_json: bool) -> int:
     cannot be read are replaced by random ones and listed; the exit status is then 1.
     """
     from seglog_format.generation.anonymise import anonymise
-    from seglog_format.lines import sources_of
 
-    with progress("Copying", sum(source.size for source in sources_of(path))) as report:
+    with progress("Copying", size_of_logs(path)) as report:
         made = anonymise(path, output, report=report)
     for one in made.not_understood:
         fields = {"file": one.path, "position": one.position, "bytes": one.size, "problem": one.problem}

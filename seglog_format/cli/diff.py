@@ -13,10 +13,10 @@ from seglog_format.cli.lookup import opened
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import PATH_OR_INPUT, json_option, limit_option, range_option
 from seglog_format.cli.output import count_text, gaps_of, printable, progress, styled, summing, time_text, write_line
-from seglog_format.cli.paths import log_directory_at
+from seglog_format.cli.paths import log_directory_at, size_of_logs
 from seglog_format.cluster.merged_replicas import united
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.lines import LineOptions, source_of, sources_of
+from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.logs import RecordLines
 from seglog_format.log.gaps import watch_over
 from seglog_format.model import GREATEST_OFFSET, NO_PARTITION_LEADER_EPOCH, Frame, MissingOffsets, RecordBatch
@@ -270,8 +270,7 @@ def compared(first: Path, second: Path, options: LineOptions, advance: Callable[
 
 
 def _path_of(directory: LogDirectory, key: TopicPartition) -> Path | None:
-    entry = directory.partitions.get(key)
-    return None if entry is None else entry.path
+    return None if (entry := directory.partitions.get(key)) is None else entry.path
 
 
 # -- differences as text -----------------------------------------------------------------------------------------------
@@ -361,8 +360,7 @@ def command(first: Path, second: Path, *, count: int, as_json: bool, **choices: 
     1 when anything differs, and 3 when damage kept records from it.
     """
     status, options = DONE, LineOptions(**choices)
-    sources = (source for path in (first, second) for source in sources_of(path))
-    with progress("Comparing", sum(source.size for source in sources if options.wants(source))) as advance:
+    with progress("Comparing", size_of_logs(first) + size_of_logs(second)) as advance:
         for comparison in compared(first, second, options, summing(advance)):
             _write(comparison, count, as_json=as_json)
             status = max(status, _status(comparison))
@@ -370,8 +368,7 @@ def command(first: Path, second: Path, *, count: int, as_json: bool, **choices: 
 
 
 def _status(comparison: Comparison) -> int:
-    is_different = bool(comparison.different or comparison.problems)
-    return UNREADABLE if comparison.is_damaged else FINDINGS if is_different else DONE
+    return UNREADABLE if comparison.is_damaged else FINDINGS if comparison.different or comparison.problems else DONE
 
 
 def _write(comparison: Comparison, count: int, *, as_json: bool) -> None:

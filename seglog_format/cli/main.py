@@ -109,8 +109,7 @@ def status_of(error: BaseException) -> int:
 
 def _usage_status(error: UsageError) -> int:
     """Return the status: a path that exists and cannot be opened is unreadable, a missing path is wrong usage."""
-    cause = error.__cause__
-    return UNREADABLE if isinstance(cause, OSError) and not isinstance(cause, MISSING) else USAGE
+    return UNREADABLE if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, MISSING) else USAGE
 
 
 def text_of(error: BaseException) -> str:

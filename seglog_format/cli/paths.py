@@ -109,3 +109,10 @@ def unreadable_text(name: str, size: int, path: Path | None = None) -> str:
     is_object = parse_object_name(PurePath(name).name) is not None
     hint = OBJECT_HINT if is_object else (path and foreign_at(path)) or LOG_HINT
     return f"{name}: nothing could be read of its {size:,} bytes; {hint}"
+
+
+def size_of_logs(path: Path) -> int:
+    """Return the bytes of a file, or of all logs below a directory, as far as they are known."""
+    with suppress(OSError):  # the work itself reports what cannot be read
+        return sum(each.stat().st_size for each in ([path] if path.is_file() else path.rglob("*.log")))
+    return 0

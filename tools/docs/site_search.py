@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
-COMMAND: Final = re.compile(r"^## seglog (\S+)$", re.MULTILINE)
+COMMAND: Final = re.compile(r"^## seglog (\S+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 INDEX: Final = "search/search_index.json"
 LISTS: Final = ("reference/requirements", "specification/changes", "reference/kafka-4", "reference/errors")
 REPEATED: Final = (whole_page.PAGE, "source/")
@@ -37,8 +38,6 @@ BOOSTS: Final = {
     "tutorial/": 1.0,
 }
 """Weight of the pages whose path has a prefix, instead of 1; the first matching prefix counts."""
-OPTIONS: Final = "Options and examples of the command."
-"""Text that the search shows for a command; the theme does not find entries with an empty text."""
 RULE_BOOST: Final = 4.0
 TERM_BOOST: Final = 2.6
 COMMAND_BOOST: Final = 6.0
@@ -61,9 +60,9 @@ def entries() -> Iterator[dict[str, Any]]:
         location = f"spec/{rule.chapter}/#{rule.id.lower()}"
         yield {"location": location, "title": rule.id, "text": html.escape(rule.text), "boost": RULE_BOOST}
     commands = (REPOSITORY / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
-    for name in COMMAND.findall(commands):
-        location = f"reference/command-line/#seglog-{name}"
-        yield {"location": location, "title": f"seglog {name}", "text": OPTIONS, "boost": COMMAND_BOOST}
+    for name, section in COMMAND.findall(commands):
+        location, options = f"reference/command-line/#seglog-{name}", " ".join(sorted({*OPTION.findall(section)}))
+        yield {"location": location, "title": f"seglog {name}", "text": f"Options: {options}", "boost": COMMAND_BOOST}
     page = glossary_page.PAGE.removeprefix("docs/").removesuffix(".md")
     for term, meaning in glossary_page.terms().items():
         names = ", ".join([term, *glossary_page.SYNONYMS.get(term, ())])

@@ -399,6 +399,6 @@ class CheckedGaps:
     @property
     def ends(self) -> LogEnds | None:
         """The log end offset, and the end that its checkpoints prove; None if damage hides the end."""
-        is_named = self._end_proofs or self._is_last_log_lost  # by another finding
-        proved = 0 if is_named else max(self._checkpointed.values(), default=0)
-        return None if self.log_end_offset is None else (self.log_end_offset, proved)
+        end, proved = self.log_end_offset, max(self._checkpointed.values(), default=0)
+        # with other proofs, or without the last log, another finding names the loss
+        return None if end is None else (end, 0 if self._end_proofs or self._is_last_log_lost else proved)

@@ -11,6 +11,7 @@ import random
 import shutil
 import struct
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -327,6 +328,11 @@ REPLACEMENTS: Mapping[str, tuple[dict[str, bytes], set[Span]]] = {
         {"0.log": flipped(entry(0), 0) + singles(range(1, 10)), "0.log.swap": flipped(entry(0), 0)},
         {(0, 30)},
     ),
+    "no entry at the end of a compacted log": ({"0.log": singles((0, 2, 9)), "20.log.swap": b""}, {(20, 30)}),
+    "an entry cut off at the end of a compacted log": (
+        {"0.log": singles((0, 2, 9)), "20.log.swap": singles((20, 21, 25))},
+        {(26, 30)},
+    ),
     "an entry cut short": ({"0.log.swap": singles(range(10))[:-9]}, {(9, 10)}),
     "an entry cut off": ({"0.log.swap": singles(range(9))}, {(9, 10)}),
     "an entry cut off at the end": ({"20.log.swap": singles(range(20, 29))}, {(29, 30)}),
@@ -368,14 +374,14 @@ def test_every_command_names_what_a_damaged_replacement_lacks(
     path = make(tmp_path, {**ONE_EACH, **files})
     is_seen = bool(missing) and not (command in {"ls", "ls --long"} and "checksum" in name)
     if command == "cluster":  # it opens the last segment
-        is_around_all = name.startswith("an offset") or name == "an entry cut off at the end"
+        is_around_all = name.startswith("an offset") or ("at the end" in name and "checksum" not in name)
         assert lines_of([command, str(path.parent)], capsys)[0] == (FOUND if is_around_all else WHOLE)
     elif command == "salvage":  # it copies what is replaced, too
         is_copied = name.startswith(("every", "what compaction", "an offset above", "an entry cut off", "no entry"))
         assert by_salvage(path, capsys) == (WHOLE, set()) if is_copied else by_salvage(path, capsys)[0] in {0, 1}
         with open_partition(path.parent.parent / "out") as copy:
             kept = {record.offset for record in copy.records(on_gap=lambda _: None)}
-        assert kept >= {*range(10 if "removed" in name else int("as wrong" in name), 30)}
+        assert kept >= {*range(10 if "removed" in name or "end of" in name else int("as wrong" in name), 30)}
     elif command in {"diff", "export", "find"}:
         status = status_of_command(command, path, capsys)
         assert (status != (FOUND if command == "find" else WHOLE)) == is_seen
@@ -525,8 +531,32 @@ def test_what_an_incomplete_batch_hides_reaches_to_the_high_watermark(
 ) -> None:
     path = make(tmp_path, {"0.log": entry(0, 5) + HIDDEN[name]})
     checkpoint(path, MARK, 15)
-    for command in ("records", "scan", "ls", "dump"):
+    for command in ("records", "scan", "ls", "dump", "verify"):
         assert IN_FULL[command](path, capsys) == (FOUND, {(5, 15)}), command
+
+
+BEHIND_DAMAGE: Mapping[str, tuple[dict[str, bytes], set[Span]]] = {
+    "at the end": ({"0.log": entry(0, 5) + flipped(MIDDLE)}, {(10, 30)}),
+    "between segments, and at the end": (
+        {"0.log": entry(0, 5) + flipped(MIDDLE), "20.log": flipped(entry(20, 5))},
+        {(10, 20), (25, 30)},
+    ),
+    "up to a snapshot": ({"0.log": flipped(entry(0, 5)), "40.snapshot": EMPTY_SNAPSHOT}, {(5, 40)}),
+}
+"""Segments that end with a wrong checksum, and what is missing behind that, with a high watermark of 30."""
+
+
+@pytest.mark.parametrize("command", ["ls", "ls --long", "verify", "dump", "recover", "scan"])
+@each_of("name", BEHIND_DAMAGE)
+def test_a_wrong_checksum_hides_no_loss_behind_it(name: str, command: str, tmp_path: Path, capsys: Capture) -> None:
+    files, missing = BEHIND_DAMAGE[name]
+    path = make(tmp_path, files)
+    checkpoint(path, MARK, 30)
+    status, found = IN_FULL[command](path, capsys)
+    assert status == FOUND
+    assert found >= missing
+    if command not in {"dump", "recover"}:  # these name the damaged batch, too
+        assert found == missing
 
 
 UNREADABLE_BATCHES: Mapping[str, bytes] = {
@@ -880,6 +910,37 @@ def test_a_damaged_side_file_takes_no_offset_away(name: str, command: str, tmp_p
     else:
         status, _ = lines_of([*command.split(), str(path.parent if command == "cluster" else path)], capsys)
     assert status == (FOUND if command in naming else WHOLE)
+
+
+UNREAD_LOGS: Mapping[str, bytes] = {
+    "the first bytes of a batch": MIDDLE[:40],
+    "all but a byte of a batch": MIDDLE[:-1],
+    "other bytes": b"\x77" * 300,
+    "zeros before a batch": bytes(12) + MIDDLE,
+}
+"""What a last segment holds, after whole ones, of which nothing is readable."""
+
+
+@pytest.mark.parametrize("command", [*IN_FULL, "cluster", "diff", "export", "find"])
+@each_of("name", UNREAD_LOGS)
+def test_a_last_segment_that_nothing_is_read_of_counts_in_every_command(
+    name: str, command: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5), "5.log": UNREAD_LOGS[name]})
+    if command == "cluster":
+        status = lines_of([command, str(path.parent)], capsys)[0]
+    elif command in {"records", "scan"}:
+        gaps: list[Gap] = []
+        with open_partition(path) as partition, suppress(CorruptRecordError):
+            list(partition.records(on_gap=gaps.append))
+            assert gaps
+        return
+    else:
+        status = status_of_command(command, path, capsys)
+    assert status in {FOUND, UNREAD}
+    beside = make(tmp_path / "beside", {"0.log": entry(0, 5), "5.log": MIDDLE, "0.log.cleaned": UNREAD_LOGS[name]})
+    if command not in {"cluster", "find", "dump"} or (command == "dump" and name != "zeros before a batch"):
+        assert status_of_command(command, beside, capsys) == WHOLE
 
 
 ENDS: Mapping[str, tuple[str, dict[str, bytes], dict[str, int]]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -22,6 +23,8 @@ from seglog_format.log.gaps import (
     shows_compaction,
     with_snapshot,
 )
+from seglog_format.log.segment import LogSegment
+from seglog_format.model import TailKind
 from seglog_format.names import (
     EARLY_METADATA_TOPIC,
     MAX_TOPIC_SIZE,
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 
     from seglog_format.checks.text_files import LogEnds
     from seglog_format.log.gaps import EndProof
-    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.remote_store import KnowsTiered, RemoteOffsets
     from seglog_format.model import MissingOffsets
 
@@ -313,9 +316,20 @@ class CheckedGaps:
         self._checkpointed = checkpointed
         self._epochs = epochs
         self._log_start_offset = checkpointed.get(FileKind.LOG_START_OFFSET_CHECKPOINT, 0)
-        self.log_end_offset = self._end(states)
-        self._gaps = [gap for gap in self._found(states) if gap is not None]
+        known = [self._walked(files, state) for files, state in zip(listing.segments, states, strict=True)]
+        self.log_end_offset = self._end(known)
+        self._gaps = [gap for gap in self._found(known) if gap is not None]
         self._of_orphans = {gap.path: gap.missing for gap in self._gaps if gap.kind is GapKind.MISSING_LOG}
+
+    def _walked(self, files: SegmentFiles, state: SegmentState) -> SegmentState:
+        """Return a state with the end that readers find: of most damaged entries, the header says where they end."""
+        if state.is_end_known:
+            return state
+        with suppress(FormatError), LogSegment(files, storage=self._listing.storage) as segment:
+            if (tail := segment.tail) is not None:
+                end, has_tail = segment.next_offset, tail.kind is not TailKind.NONE
+                return replace(state, next_offset=end, has_tail=has_tail, is_end_known=True)
+        return state
 
     def _end(self, states: Sequence[SegmentState]) -> int | None:
         if not states:
@@ -385,6 +399,6 @@ class CheckedGaps:
     @property
     def ends(self) -> LogEnds | None:
         """The log end offset, and the end that its checkpoints prove; None if damage hides the end."""
-        is_named = self._end_proofs or self._is_last_log_lost  # by another finding
-        proved = 0 if is_named else max(self._checkpointed.values(), default=0)
-        return None if self.log_end_offset is None else (self.log_end_offset, proved)
+        end, proved = self.log_end_offset, max(self._checkpointed.values(), default=0)
+        # with other proofs, or without the last log, another finding names the loss
+        return None if end is None else (end, 0 if self._end_proofs or self._is_last_log_lost else proved)

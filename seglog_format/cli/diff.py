@@ -12,7 +12,7 @@ from seglog_format.cli.dump import value_text
 from seglog_format.cli.lookup import opened
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import PATH_OR_INPUT, json_option, limit_option, range_option
-from seglog_format.cli.output import count_text, gaps_of, printable, progress, styled, summing, time_text, write_line
+from seglog_format.cli.output import count_text, printable, progress, styled, summing, time_text, write_line
 from seglog_format.cli.paths import log_directory_at, size_of_logs
 from seglog_format.cluster.merged_replicas import united
 from seglog_format.errors import FormatError, UsageError
@@ -192,9 +192,11 @@ class Comparison:
                     epoch = batch.header.partition_leader_epoch
                     known = None if epoch == NO_PARTITION_LEADER_EPOCH else epoch
                     yield from (Entry(line, known) for line in lines.of(batch))
-            gaps = gaps_of(watch_over(partition.listing), reached) if path.is_dir() and not self.is_damaged else ()
+            gaps = watch_over(partition.listing).gaps(reached) if path.is_dir() and not self.is_damaged else ()
             self.problems += [
-                str(gap) for gap in gaps if gap.is_loss and wanted.overlaps(gap.first_offset, gap.next_offset)
+                str(gap)
+                for gap in gaps
+                if gap.is_loss and wanted.overlaps(gap.first_offset, max(gap.next_offset, gap.first_offset + 1))
             ]
 
     def _batches(

@@ -33,6 +33,7 @@ from seglog_format.cli.output import (
 )
 from seglog_format.cli.paths import unreadable_text
 from seglog_format.lines.options import LongBytes, LongList
+from seglog_format.log.listing import CLEANED
 from seglog_format.log.path_kind import UNKNOWN, foreign_at
 from seglog_format.names import DECODED_TOPICS
 
@@ -360,7 +361,7 @@ def _status(line: Line, path: Path) -> int:
             return UNREADABLE
     if line["type"] == "logEnd" and is_unreadable(line):
         diagnose(unreadable_text(line["file"], line["fileBytes"], _file(path, line)))
-        return FINDINGS
+        return 0 if line["file"].endswith(CLEANED) else FINDINGS  # compaction had not written its first batch
     if line.get("refused"):
         return UNREADABLE
     if line.get("zeroBytes"):

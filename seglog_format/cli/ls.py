@@ -14,7 +14,6 @@ from seglog_format.cli.output import (
     LEFT,
     count_text,
     diagnose,
-    gaps_of,
     printable,
     progress,
     size_text,
@@ -29,7 +28,7 @@ from seglog_format.cli.paths import NOTHING_READABLE
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import codec_name
 from seglog_format.log.entry_table import in_order, overlap_of
-from seglog_format.log.gaps import GapWatch
+from seglog_format.log.gaps import GapKind, GapWatch
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, BatchHeader, TailKind
 from seglog_format.storage.file_reader import read_uncut
@@ -384,9 +383,10 @@ def partition_summary(
 
 
 def gaps_of_summaries(watch: GapWatch, summaries: Sequence[SegmentSummary]) -> tuple[Gap, ...]:
-    """Return the gaps in and after listed segments, as `gaps_of`."""
+    """Return the gaps in and after listed segments, except one of which nothing is readable: its own row says so."""
     reached = {each.base_offset: each.next_offset for each in summaries}
-    return gaps_of(watch, reached, {each.base_offset: each.overlaps for each in summaries})
+    found = watch.gaps(reached, {each.base_offset: each.overlaps for each in summaries})
+    return tuple(gap for gap in found if gap.kind is not GapKind.UNREADABLE)
 
 
 def _index_sizes(segments: Iterable[SegmentFiles], storage: LogStorage = LOCAL) -> Iterable[int]:

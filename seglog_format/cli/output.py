@@ -19,10 +19,9 @@ from seglog_format import names
 from seglog_format.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seglog_format.lines import LineOptions, Source
-    from seglog_format.log.entry_table import Overlap
     from seglog_format.log.gaps import Gap, GapWatch
     from seglog_format.log.listing import PartitionListing
 
@@ -463,15 +462,6 @@ class GapLines:
                 write_json(gap_line(gap, self._directory))
             self.is_any_missing |= gap.is_loss
             self.is_any_tiered |= not gap.is_loss
-
-
-def gaps_of(
-    watch: GapWatch, reached: Mapping[int, int], overlaps: Mapping[int, Sequence[Overlap]] | None = None
-) -> tuple[Gap, ...]:
-    """Return the gaps of `GapWatch.gaps`, except a segment of which nothing is readable: its own row says so."""
-    from seglog_format.log.gaps import GapKind
-
-    return tuple(gap for gap in watch.gaps(reached, overlaps) if gap.kind is not GapKind.UNREADABLE)
 
 
 def gap_line(gap: Gap, directory: Path) -> dict[str, Any]:

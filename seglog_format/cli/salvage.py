@@ -181,7 +181,7 @@ def _report(directory: Path, segment: SalvagedSegment, *, as_json: bool) -> None
 
 def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json: bool) -> bool:
     """Report offsets that the files beside the logs prove, and no damaged range names; return whether any are lost."""
-    from seglog_format.cli.output import gap_line, gaps_of
+    from seglog_format.cli.output import gap_line
     from seglog_format.log.gaps import GapKind, watch_over
     from seglog_format.log.listing import list_partition
 
@@ -194,7 +194,7 @@ def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json
             ends[beside.base_offset] = max(ends[beside.base_offset], reached.get(files.log, 0))
     if listing.segments:
         ends[listing.base_offsets[-1]] = max(reached.values(), default=0)
-    found = gaps_of(watch_over(listing), ends)
+    found = watch_over(listing).gaps(ends)
     gaps = [gap for gap in found if gap.missing not in named and gap.kind is not GapKind.REPLACED]
     for gap in gaps:
         write_line(gap_line(gap, directory) if as_json else gap.span_text)

@@ -122,10 +122,7 @@ def _with_logs_alone(copy: Replica, error: str) -> Replica:
         damages += _damages(copy, plan)
     end = plan.log_end_offset
     return _with_epochs(copy, _epochs_of_batches(copy, end), end)._replace(
-        log_end_offset=end,
-        damage="; ".join(dict.fromkeys(damages)),
-        cut=plan.cut,
-        has_logs_alone=True,
+        log_end_offset=end, damage="; ".join(dict.fromkeys(damages)), cut=plan.cut, has_logs_alone=True
     )
 
 

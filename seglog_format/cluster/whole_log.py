@@ -124,11 +124,7 @@ def _positions(cluster: Cluster) -> dict[TopicPartition, list[Position]]:
 
 
 def _proved_ends(
-    key: TopicPartition,
-    made: NewImage,
-    cluster: Cluster,
-    copies: Sequence[Replica],
-    positions: Sequence[Position],
+    key: TopicPartition, made: NewImage, cluster: Cluster, copies: Sequence[Replica], positions: Sequence[Position]
 ) -> Iterator[ProvedEnd]:
     """Yield ends that a partition had, as far as they lie in the history of the chosen replica."""
     chosen, election = made.logs.get(key), made.elections.get(key)

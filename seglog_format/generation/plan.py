@@ -148,10 +148,7 @@ def as_compacted(batch: RecordBatch, last_offset_delta: int, *, is_emptied: bool
     if not is_emptied:
         return replace(batch, header=header)
     header = replace(
-        header,
-        records_count=0,
-        attributes=header.attributes & ~CODEC_MASK,
-        base_timestamp_ms=header.max_timestamp_ms,
+        header, records_count=0, attributes=header.attributes & ~CODEC_MASK, base_timestamp_ms=header.max_timestamp_ms
     )
     return replace(batch, header=header, records=())
 
@@ -367,12 +364,7 @@ class Planner:
         producer, count = turn.producer, len(turn.records)
         placed = tuple(self._with_offset(turn, number) for number in range(count))
         kept = self._kept(turn.step, placed)
-        self._add(
-            turn,
-            data=self._data(turn, placed, kept),
-            records=kept,
-            last_offset=turn.base_offset + count - 1,
-        )
+        self._add(turn, data=self._data(turn, placed, kept), records=kept, last_offset=turn.base_offset + count - 1)
         if producer is not NO_PRODUCER:
             producer.sequence = add_sequence(producer.sequence, count)
         if turn.step.producers.kind == "transactional" and producer.first_offset is None:

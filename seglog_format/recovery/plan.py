@@ -19,7 +19,7 @@ from seglog_format.engine import Engine, engine_for, kernels_of
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.entry_table import OffsetRange
-from seglog_format.log.gaps import end_in_range, overreach, watch_over
+from seglog_format.log.gaps import GapKind, end_in_range, overreach, watch_over
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.path_kind import require_partition, size_of_segments
 from seglog_format.log.scanning import storage_for
@@ -383,7 +383,8 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
         for gap in found
         for first, following in (_beside(gap.missing, lost) if gap.is_loss else ())  # a recovery does not touch those
     )
-    is_compacted = is_replaced and overreach(listing) is None and watch.is_compacted
+    is_whole = all(gap.kind is not GapKind.REPLACED for gap in found)
+    is_compacted = is_replaced and is_whole and watch.is_compacted
     return Losses(lost, missing, is_compacted)
 
 

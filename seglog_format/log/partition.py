@@ -289,11 +289,7 @@ class Partition(Closing):
         yield from chain.from_iterable(self._deliver((start, end), None, None, choice, at_border))
 
     def engine_for(
-        self,
-        from_offset: int | None = None,
-        to_offset: int | None = None,
-        *,
-        engine: Engine = Engine.AUTO,
+        self, from_offset: int | None = None, to_offset: int | None = None, *, engine: Engine = Engine.AUTO
     ) -> Choice:
         """Return the engine that `records` uses, and why.
 

@@ -10,24 +10,9 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.control_record import end_marker_of, lacks_end_marker
 from seglog_format.codec.decode import checksum_is_valid, records_section, verify_checksum
 from seglog_format.codec.framing import HEADERS, MIN_ENTRY_SIZE, frame_at, whole_frame
-from seglog_format.errors import (
-    CorruptRecordError,
-    FormatError,
-    Location,
-    SeglogError,
-    TruncatedError,
-    UnreadableError,
-)
+from seglog_format.errors import CorruptRecordError, FormatError, Location, SeglogError, TruncatedError, UnreadableError
 from seglog_format.log.entry_table import OffsetRange, is_within
-from seglog_format.model import (
-    ENTRY_PREFIX_SIZE,
-    GREATEST_OFFSET,
-    INT32_MAX,
-    Frame,
-    RecordBatchHeader,
-    Tail,
-    TailKind,
-)
+from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT32_MAX, Frame, RecordBatchHeader, Tail, TailKind
 from seglog_format.schema.fixed_fields import BYTES_LENGTH, ENTRY_PREFIX, MAGIC_POSITION
 
 if TYPE_CHECKING:

@@ -460,10 +460,7 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
 
 
 def prepare_recovery(
-    path: str | os.PathLike[str],
-    directory: LogDirectory | None = None,
-    *,
-    options: RecoveryOptions = DEFAULT_OPTIONS,
+    path: str | os.PathLike[str], directory: LogDirectory | None = None, *, options: RecoveryOptions = DEFAULT_OPTIONS
 ) -> PreparedRecovery:
     """Plan the recovery of a partition directory, including its file changes. Changes nothing.
 

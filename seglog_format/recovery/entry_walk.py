@@ -133,11 +133,7 @@ class EntryConsumer(Protocol):
 
 
 def walk_entries(
-    source: ByteSource,
-    path: str,
-    consumers: Sequence[EntryConsumer],
-    *,
-    pass_over: Callable[[int], int] | None = None,
+    source: ByteSource, path: str, consumers: Sequence[EntryConsumer], *, pass_over: Callable[[int], int] | None = None
 ) -> None:
     """Walk a log once, until no consumer takes more entries.
 

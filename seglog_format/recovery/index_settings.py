@@ -12,11 +12,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError
-from seglog_format.log.index_file import (
-    INDEX_INTERVAL_BYTES,
-    IndexedOffset,
-    interval_bounds,
-)
+from seglog_format.log.index_file import INDEX_INTERVAL_BYTES, IndexedOffset, interval_bounds
 from seglog_format.model import INT32_MAX
 from seglog_format.recovery.entry_walk import indexed_rows, recoverable_frames
 
@@ -90,10 +86,7 @@ class Evidence:
 
 
 def infer_settings(
-    segments: Sequence[LogSegment],
-    *,
-    interval_bytes: int | None = None,
-    indexed_offset: IndexedOffset | None = None,
+    segments: Sequence[LogSegment], *, interval_bytes: int | None = None, indexed_offset: IndexedOffset | None = None
 ) -> IndexSettings:
     """Infer the settings under which the indexes of a partition were written.
 

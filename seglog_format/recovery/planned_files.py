@@ -544,10 +544,7 @@ class BrokerFiles:
 
 @contextmanager
 def opened_segments(
-    listing: PartitionListing,
-    *,
-    broker: BrokerFiles | None = None,
-    storage: LogStorage = LOCAL,
+    listing: PartitionListing, *, broker: BrokerFiles | None = None, storage: LogStorage = LOCAL
 ) -> Iterator[list[LogSegment]]:
     """Open the segments of a partition, and close them at the end of the block.
 

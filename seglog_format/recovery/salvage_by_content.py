@@ -12,23 +12,28 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import SeglogError
-from seglog_format.log.entry_table import OffsetRange
+from seglog_format.log.entry_table import EVERYTHING, OffsetRange, WantedRange
 from seglog_format.log.segment import LogSegment, OpenSegments, starts_at, trusted_next_offset
 from seglog_format.model import GREATEST_OFFSET, INT32_MAX, MissingOffsets
 from seglog_format.recovery.entry_walk import recoverable_frames
-from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, first_offset, salvage_scan, with_missing
+from seglog_format.recovery.salvage_scan import (
+    ANY_OFFSET,
+    DamagedRange,
+    SalvageScan,
+    first_offset,
+    salvage_scan,
+    with_missing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.storage.byte_source import ByteSource
-
-ANY_OFFSET: Final = OffsetRange(0, GREATEST_OFFSET)
 
 
 class PlacedEntry(NamedTuple):
@@ -127,7 +132,11 @@ def _extends_into_empty(segment: LogSegment, following: LogSegment | None) -> bo
 
 
 def placed(
-    logs: Sequence[LogSegment], source_of: Callable[[LogSegment], ByteSource], *, is_for_brokers: bool = False
+    logs: Sequence[LogSegment],
+    source_of: Callable[[LogSegment], ByteSource],
+    *,
+    is_for_brokers: bool = False,
+    wanted: WantedRange = EVERYTHING,
 ) -> Placement:
     """Find the intact entries of logs, and order them by offset; if two overlap, the one in the earlier log is kept.
 
@@ -137,8 +146,9 @@ def placed(
         logs: by falling precedence, so replaced logs come last.
         source_of: returns the bytes of a log; it is called for each use, because few logs are open at a time.
         is_for_brokers: whether end markers that brokers cannot read are left out.
+        wanted: only entries with records that may be in this range.
     """
-    scan_of = partial(salvage_scan, allowed=ANY_OFFSET, is_for_brokers=is_for_brokers)
+    scan_of = partial(salvage_scan, allowed=ANY_OFFSET, is_for_brokers=is_for_brokers, wanted=wanted)
     scans, found = list[SalvageScan](), list[list[PlacedEntry]]()
     for number, log in enumerate(logs):
         source = source_of(log)
@@ -149,7 +159,8 @@ def placed(
     for entry in chosen:
         own[entry.log].append(entry)
     shown = (_kept_scan(scan, one, every, kept) for scan, one, every in zip(scans, own, found, strict=True))
-    return Placement(tuple(parts_of(chosen, logs, _log)), tuple(shown))
+    parts = (part for part in parts_of(chosen, logs, _log) if part.pieces or not wanted.is_window)
+    return Placement(tuple(parts), tuple(shown))
 
 
 def _with_offsets(scan: SalvageScan, source: ByteSource) -> SalvageScan:
@@ -190,10 +201,7 @@ def _offset_ranges(chosen: Iterable[PlacedEntry]) -> list[MissingOffsets]:
 
 
 def _kept_scan(
-    found: SalvageScan,
-    own: Sequence[PlacedEntry],
-    entries: Sequence[PlacedEntry],
-    kept: Sequence[MissingOffsets],
+    found: SalvageScan, own: Sequence[PlacedEntry], entries: Sequence[PlacedEntry], kept: Sequence[MissingOffsets]
 ) -> SalvageScan:
     """Return a scan of the entries that are kept of a log; the entries that another log supplies are damaged ranges."""
     scan, stays = SalvageScan(), {entry.start for entry in own}

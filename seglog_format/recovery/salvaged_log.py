@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.planned_files import opened_segments
-from seglog_format.recovery.salvage_placement import (
-    blocked_reports,
-    placed_by_name,
-    placement_of,
-    reports_of,
-)
+from seglog_format.recovery.salvage_placement import blocked_reports, placed_by_name, placement_of, reports_of
 from seglog_format.storage.byte_source import Window
 from seglog_format.storage.log_storage import FileStatus
 

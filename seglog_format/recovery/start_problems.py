@@ -11,11 +11,7 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from seglog_format.codec.checkpoints import (
-    decode_meta_properties,
-    decode_offset_checkpoint,
-    decode_partition_metadata,
-)
+from seglog_format.codec.checkpoints import decode_meta_properties, decode_offset_checkpoint, decode_partition_metadata
 from seglog_format.errors import FormatError, Location, SeglogError, UnreadableError
 from seglog_format.log.gaps import unsnapshotted_gap
 from seglog_format.log.listing import list_partition

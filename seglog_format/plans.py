@@ -19,6 +19,7 @@ from seglog_format.cleaning.deletion import prepare_retention, retain_partition
 from seglog_format.engine import Engine
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.log.directory import log_directory_above
+from seglog_format.log.entry_table import EVERYTHING, WantedRange
 from seglog_format.log.listing import list_partition
 from seglog_format.log.path_kind import PathKind, path_kind, require_partition
 from seglog_format.recovery.apply import DEFAULT_OPTIONS, prepare_recovery, recover_partition, writing
@@ -84,12 +85,8 @@ def recover(
         00000000000000000270.log: cut to 14705 bytes
     """
     planned = prepare_recovery(path, directory, options=options)
-    return replace(
-        planned,
-        _carry_out=partial(
-            recover_partition, path, directory, options=options, files=environment.files, planned=planned
-        ),
-    )
+    carry_out = partial(recover_partition, path, directory, options=options, files=environment.files, planned=planned)
+    return replace(planned, _carry_out=carry_out)
 
 
 def retain(  # noqa: PLR0913 - how to retain
@@ -380,6 +377,7 @@ class PreparedSalvage:
     _generation: BrokerGeneration | None = field(repr=False)
     _states: tuple[FileState, ...] = field(repr=False)
     _redaction: Redaction | None = field(default=None, repr=False)
+    _wanted: WantedRange = field(default=EVERYTHING, repr=False)
 
     @property
     def redacted(self) -> frozenset[int | bytes]:
@@ -388,7 +386,7 @@ class PreparedSalvage:
 
     def segments(self) -> Iterator[SalvagedSegment]:
         """Yield what would be copied of each segment, and what would not; the whole partition is read each time."""
-        return salvageable(list_partition(self.path))
+        return salvageable(list_partition(self.path), self._wanted)
 
     def apply(self, on_segment: Callable[[SalvagedSegment], None] | None = None) -> tuple[SalvagedSegment, ...]:
         """Copy the intact entries, and build their indexes.
@@ -418,6 +416,7 @@ class PreparedSalvage:
                 interval_bytes=self._interval_bytes,
                 generation=self._generation,
                 change=None if self._redaction is None else self._redaction.of,
+                wanted=self._wanted,
             ):
                 done.append(segment)
                 if on_segment is not None:
@@ -425,7 +424,7 @@ class PreparedSalvage:
         return tuple(done)
 
 
-def salvage(
+def salvage(  # noqa: PLR0913 - what to copy
     path: str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
@@ -433,6 +432,10 @@ def salvage(
     generation: BrokerGeneration | None = None,
     redact: Collection[int | bytes] = (),
     keeps_keys: bool = False,
+    from_offset: int | None = None,
+    to_offset: int | None = None,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
 ) -> PreparedSalvage:
     """Plan to copy the intact entries of a partition directory into a new one, byte for byte, with their offsets.
 
@@ -443,10 +446,16 @@ def salvage(
         generation: which brokers to write indexes like; None to infer it.
         redact: offsets and keys of records that the copy does not have, as if compaction had removed them.
         keeps_keys: whether these records keep offset, timestamp and key, and lose their value and headers.
+        from_offset: with this or one of the next three, only entries of the range are read and copied, whole: those
+            that end at this offset or above.
+        to_offset: those that begin below this offset.
+        since_ms: those that are not older by their headers, in milliseconds since 1970.
+        until_ms: those whose first record is older by their headers; of messages, and of batches that compaction has
+            marked, up to the one that follows the last older one.
 
     Raises:
         UsageError: the path is not a partition directory, or cannot be read; or the target is not empty, or is inside
-            the damaged directory.
+            the damaged directory; or `to_offset` is not above `from_offset`.
 
     Examples:
         >>> from seglog_format import salvage
@@ -460,6 +469,6 @@ def salvage(
     require_partition(path)
     source, new = Path(path), Path(target)
     require_apart(source, new)
-    return PreparedSalvage(
-        source, new, interval_bytes, generation, states_of(source), redaction_of(redact, keeps_keys=keeps_keys)
-    )
+    redaction = redaction_of(redact, keeps_keys=keeps_keys)
+    wanted = WantedRange(from_offset=from_offset, to_offset=to_offset, since_ms=since_ms, until_ms=until_ms)
+    return PreparedSalvage(source, new, interval_bytes, generation, states_of(source), redaction, wanted)

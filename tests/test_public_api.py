@@ -156,6 +156,7 @@ def public_functions() -> list[tuple[str, object]]:
 INTERNAL = {
     "Checked": "entries that `PartitionWriter.append` has checked before, when the server hands them over",
     "Entry": "prepared entries that `PartitionWriter.append_as_follower` takes from `generate`",
+    "LogScans": "what a planned recovery hands to its own `apply`",
     "Overlap": "what the loss lists of commands are made of; `LogSegment.overlaps` hands it to them",
     "Packer": "how the slots of an index are laid out",
     "PartitionPlan": "what a reader must find in a generated partition, for the proofs",

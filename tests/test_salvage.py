@@ -348,3 +348,104 @@ def test_what_was_not_found_is_not_called_redacted(tmp_path: Path, capsys: pytes
     (path / f"{0:020}.log").write_bytes(entry(0, 5) + undecodable)
     assert run(["salvage", str(path), "-o", str(tmp_path / "unread"), "--redact", "1"]) == 3
     assert not list((tmp_path / "unread").glob("*.log"))
+
+
+# -- ranges of offsets and of times ------------------------------------------------------------------------------------
+
+
+def timed(count: int, start: int = 0) -> bytes:
+    """Return batches of ten records each, a second apart."""
+    return b"".join(entry(10 * n, 10, time=1000 * n) for n in range(start, start + count))
+
+
+RANGED = {"0.log": timed(20), "200.log": timed(20, 20), "400.log": timed(20, 40)}
+
+RANGES = {
+    "from and to": (["--from", "95", "--to", "115"], range(9, 12)),
+    "in another segment": (["--from", "250", "--to", "251"], range(25, 26)),
+    "over a border": (["--from", "190", "--to", "210"], range(19, 21)),
+    "from": (["--from", "585"], range(58, 60)),
+    "to": (["--to", "11"], range(2)),
+    "since": (["--since", "58000"], range(58, 60)),
+    "since between two": (["--since", "57001"], range(58, 60)),
+    "until": (["--until", "2000"], range(2)),
+    "since and until": (["--since", "25000", "--until", "26001"], range(25, 27)),
+    "both kinds": (["--from", "240", "--to", "300", "--since", "28000"], range(28, 30)),
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize("misnamed", [False, True], ids=["by name", "by content"])
+def test_a_range_is_copied_whole_batch_by_whole_batch(
+    name: str,
+    misnamed: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words, batches = RANGES[name]
+    files = {"7.log" if misnamed and at == "0.log" else at: data for at, data in RANGED.items()}
+    source, target = make(tmp_path, files), tmp_path / "copy"
+    assert run(["salvage", str(source), "-o", str(target), *words]) == 0
+    copied = b"".join(path.read_bytes() for path in sorted(target.glob("*.log")))
+    wanted = b"".join(entry(10 * n, 10, time=1000 * n) for n in batches)
+    assert copied == wanted
+    assert "only batches of this range" in capsys.readouterr().err
+    with open_partition(target) as partition:
+        assert misnamed or partition.log_start_offset == 10 * batches[0]
+        assert {each.offset // 10 for each in partition.records()} == {*batches}
+
+
+def test_damage_in_a_range_is_said_and_damage_outside_is_not_read(tmp_path: Path) -> None:
+    data = timed(60)
+    size = len(data) // 60
+    source = make(tmp_path, {"0.log": data})
+    log = source / "00000000000000000000.log"
+    log.write_bytes(patched_at(data, 30 * size + 70))
+    assert run(["salvage", str(source), "-o", str(tmp_path / "in"), "--from", "290", "--to", "320"]) == 1
+    assert sum(log_sizes(tmp_path / "in").values()) == 2 * size
+    for words in (["--from", "330"], ["--to", "290"], ["--since", "33000"]):
+        target = tmp_path / "-".join(words)
+        assert run(["salvage", str(source), "-o", str(target), *words]) == 0, words
+        assert sum(log_sizes(target).values()) in {27 * size, 29 * size}, words
+
+
+def patched_at(data: bytes, position: int) -> bytes:
+    return data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_copied"),
+    [
+        ({"base_timestamp_ms": 1999, "max_timestamp_ms": 9000}, True),
+        ({"base_timestamp_ms": 1999, "max_timestamp_ms": 9000, "attributes": 8}, False),  # LogAppendTime
+        ({"base_timestamp_ms": 2000, "max_timestamp_ms": 1999}, False),
+        ({"base_timestamp_ms": 9000, "max_timestamp_ms": 1999, "attributes": 0x40}, True),  # a delete horizon
+    ],
+)
+def test_until_asks_for_the_first_record_of_a_batch(
+    fields: dict[str, int],
+    is_copied: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+) -> None:
+    last = batch(record(value=b"last"), base_offset=10, **fields)
+    source = make(tmp_path, {"0.log": entry(0, 10) + last})
+    assert run(["salvage", str(source), "-o", str(tmp_path / "new"), "--until", "2000"]) == 0
+    assert next((tmp_path / "new").glob("*.log")).read_bytes() == entry(0, 10) + last * is_copied
+
+
+def test_one_damaged_offset_does_not_end_a_range(tmp_path: Path) -> None:
+    parts = [entry(10 * n, 10) for n in range(30)]
+    parts[12] = entry(10**9, 10)  # no checksum covers an offset
+    source, target = make(tmp_path, {"0.log": b"".join(parts)}), tmp_path / "copy"
+    assert run(["salvage", str(source), "-o", str(target), "--to", "150"]) in {0, 1}
+    assert next(target.glob("*.log")).read_bytes() == b"".join(parts[:12] + parts[13:15])
+
+
+def test_a_range_without_batches_and_one_of_several_replicas(tmp_path: Path) -> None:
+    source = make(tmp_path, RANGED)
+    assert run(["salvage", str(source), "-o", str(tmp_path / "none"), "--from", "5000"]) == 1
+    assert not list((tmp_path / "none").glob("*.log"))
+    words = ["salvage", str(source), "-o", str(tmp_path / "new"), "--from", "5"]
+    assert run([*words, str(make(tmp_path / "other", RANGED))]) == 2
+    assert run([*words, "--to", "5"]) == 2
+    assert not (tmp_path / "new").exists()

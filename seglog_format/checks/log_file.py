@@ -29,9 +29,8 @@ from seglog_format.log.entry_table import (
     EVERYTHING,
     OffsetRange,
     WantedRange,
+    bounds_of,
     check_offsets,
-    end_of_older,
-    proven_start,
 )
 from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.log.search import next_entry, unexpected_end
@@ -155,12 +154,7 @@ class LogVerification:
         self.limit = limit
         self.advance = advance
         self.summary = LogSummary()
-        self._position, self._end, allowed = 0, wanted.to_offset, OffsetRange(base_offset)
-        if wanted.from_offset is not None or wanted.since_ms is not None:
-            self._position, _ = proven_start(source, path, allowed, wanted.from_offset or 0, wanted.since_ms)
-        if wanted.until_ms is not None:
-            ends = end_of_older(source, path, allowed, wanted.until_ms), self._end
-            self._end = min((end for end in ends if end is not None), default=None)
+        self._position, _, self._end = bounds_of(wanted, source, path, OffsetRange(base_offset))
         self._refused_until = 0
         self._prefilter = None if prefilter is None else prefilter(source, base_offset, limit, self._decompressed)
 

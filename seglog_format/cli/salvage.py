@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import DONE, FINDINGS, PassingOver
-from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, offset_of
-from seglog_format.cli.output import progress, write_json, write_line, write_lines, write_text
+from seglog_format.cli.options import (
+    PATH,
+    generation_option,
+    index_interval_option,
+    json_option,
+    offset_of,
+    range_option,
+)
+from seglog_format.cli.output import diagnose, progress, write_json, write_line, write_lines, write_text
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +35,7 @@ Examples:
   seglog salvage /var/lib/kafka/data -o rescued
   seglog salvage my-topic-0 backup/my-topic-0 -o rescued/my-topic-0
   seglog salvage my-topic-0 -o without/my-topic-0 --redact 4711
+  seglog salvage my-topic-0 -o yesterday/my-topic-0 --since 2d --until 1d
   seglog salvage --json my-topic-0 -o rescued/my-topic-0 | jq .damaged[]"""
 
 SHOWN_OFFSETS: Final = 20
@@ -40,6 +48,7 @@ SHOWN_OFFSETS: Final = 20
 @click.option("--redact", "offsets", type=offset_of, multiple=True, metavar="OFFSET", help="Leave this record out.")
 @click.option("--redact-key", "keys", multiple=True, metavar="KEY", help="Leave all records with this key out.")
 @click.option("--null", "keeps_keys", is_flag=True, help="Leave out only the value and the headers of these records.")
+@range_option
 @index_interval_option
 @generation_option
 @json_option
@@ -53,6 +62,7 @@ def command(  # noqa: PLR0913 - one for each option
     index_interval_bytes: int | None,
     generation: BrokerGeneration | None,
     as_json: bool,
+    **wanted: Any,  # noqa: ANN401 - click passes what the options gave
 ) -> int:
     """Copy the intact batches of the partition or log directory at PATH into a new directory.
 
@@ -71,6 +81,11 @@ def command(  # noqa: PLR0913 - one for each option
     offsets stay, and what remains visible of a record is said. Nothing is redacted at PATH. The exit status is 1 if one
     was not found.
 
+    With --from, --to, --since or --until, only the batches of this range are read and copied, each whole, and the exit
+    status is that of these batches: 1 if there is none. What is missing around them is not said. TIME is milliseconds,
+    an ISO time, or how long ago: 2h, 30m, 7d. A batch is older than --since if its latest record is, and newer than
+    --until if its first record is; a batch that does not say that of its first is copied if the one before is older.
+
     The exit status is 1 if something was not copied, cannot be read in the copy, or is missing by the files beside a
     log; 3 if a limit kept something from being read. An incomplete last batch and zeros at the end of a log are also
     listed, but are no loss by themselves. If writing fails, DIR holds the segments listed so far, complete, and nothing
@@ -80,14 +95,13 @@ def command(  # noqa: PLR0913 - one for each option
     from seglog_format.cleaning.compaction_rules import redaction_of
     from seglog_format.storage.new_directory import directories_for
 
-    for path in paths:
-        _require_apart(path, output)
     status, passing = DONE, PassingOver("partitions")
     redact: list[int | bytes] = [*offsets, *(each.encode(errors="surrogateescape") for each in keys)]
     if keeps_keys and not redact:
         msg = "--null needs --redact or --redact-key"
         raise UsageError(msg)
-    missed = set(redact)
+    missed, is_range = set(redact), any(each is not None for each in wanted.values())
+    _require_apart(paths, output, is_range=is_range)
     with directories_for(output):
         for name, directories in _partitions(paths):
             target = output / name if name else output
@@ -103,22 +117,19 @@ def command(  # noqa: PLR0913 - one for each option
                         _write_redacted(target, missed, redaction.redacted, keeps_keys=keeps_keys, as_json=as_json)
                     continue
                 (directory,) = directories
-                plan = salvage(
-                    directory,
-                    target,
-                    interval_bytes=index_interval_bytes,
-                    generation=generation,
-                    redact=redact,
-                    keeps_keys=keeps_keys,
-                )
+                options = {"interval_bytes": index_interval_bytes, "generation": generation, **wanted}
+                plan = salvage(directory, target, redact=redact, keeps_keys=keeps_keys, **options)
                 segments = plan.apply(partial(_report, directory, as_json=as_json))
                 if redact:
                     _write_redacted(target, missed, plan.redacted, keeps_keys=keeps_keys, as_json=as_json)
-                status = max(status, FINDINGS if any(segment.is_loss for segment in segments) else DONE)
-                if _write_gaps(directory, segments, as_json=as_json):
-                    status = max(status, FINDINGS)
+                is_loss = any(segment.is_loss for segment in segments)
+                is_found = any(segment.entry_count for segment in segments)
+                is_loss |= not is_found if is_range else _write_gaps(directory, segments, as_json=as_json)
+                status = max(status, FINDINGS if is_loss else DONE)
                 if any(segment.names for segment in segments):
                     status = max(status, _write_faults(target, as_json=as_json))
+    if is_range:
+        diagnose("only batches of this range were read and copied: nothing is said about what is around them")
     return max(status, FINDINGS if missed else DONE, passing.status())
 
 
@@ -201,12 +212,16 @@ def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json
     return any(gap.is_loss for gap in gaps)
 
 
-def _require_apart(path: Path, output: Path) -> None:
+def _require_apart(paths: tuple[Path, ...], output: Path, *, is_range: bool) -> None:
     from seglog_format.log.path_kind import require_directory
     from seglog_format.recovery.salvage import require_apart
 
-    require_directory(path)
-    require_apart(path, output)
+    for path in paths:
+        require_directory(path)
+        require_apart(path, output)
+    if is_range and len(paths) > 1:
+        msg = "a range is copied of one replica: give one PATH, or no range"
+        raise UsageError(msg)
 
 
 def _partitions(paths: Sequence[Path]) -> Iterator[tuple[str, tuple[Path, ...]]]:

@@ -134,9 +134,7 @@ def zstd_library() -> ctypes.CDLL | None:
 def gzip_library() -> ctypes.CDLL | None:
     """Return the library isal; None if kernels cannot call it, or the layout of its streams differs from `Stream`."""
     library = _library(
-        GZIP_MODULE,
-        ("isal_inflate_init", None, (ADDRESS,)),
-        ("isal_inflate_stateless", ctypes.c_int, (ADDRESS,)),
+        GZIP_MODULE, ("isal_inflate_init", None, (ADDRESS,)), ("isal_inflate_stateless", ctypes.c_int, (ADDRESS,))
     )
     return library if library and _inflates(library) else None
 

@@ -52,13 +52,7 @@ STRIPE_SIZE: Final = 16
 
 @inlined
 def decompress_lz4(  # noqa: C901, PLR0911 - each way out is another damage
-    data: Region,
-    start: int,
-    end: int,
-    arena: Region,
-    at: int,
-    room_end: int,
-    verify_header: bool,
+    data: Region, start: int, end: int, arena: Region, at: int, room_end: int, verify_header: bool
 ) -> int:
     """Decompress one frame.
 

@@ -346,15 +346,7 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
                     made, source, packed >> 1, offset, timestamp_ms, timestamp_type, base_sequence, known_
                 )
             else:
-                fine = _fill_message(
-                    made,
-                    source,
-                    packed >> 1,
-                    offset,
-                    timestamp_ms,
-                    timestamp_type,
-                    known_,
-                )
+                fine = _fill_message(made, source, packed >> 1, offset, timestamp_ms, timestamp_type, known_)
             put_in_list(job[TARGET], row - first, made)
             if not fine:
                 break
@@ -465,13 +457,7 @@ def _new_headers(count: int, known: Region) -> int:
 
 @inlined
 def _fill_message(
-    made: int,
-    data: Region,
-    first: int,
-    offset: int,
-    timestamp_ms: int,
-    timestamp_type: int,
-    known: Region,
+    made: int, data: Region, first: int, offset: int, timestamp_ms: int, timestamp_type: int, known: Region
 ) -> bool:
     """Fill a message; return whether that was possible. The kernel that made its row has verified the checksum."""
     size = entry_size(data, first, data[1])

@@ -210,11 +210,7 @@ def read_headers(
     Returns:
         The position after them, `DAMAGED` or `NO_ROOM`.
     """
-    columns = (
-        load_64(plan, 8 * HEADER_KEYS),
-        load_64(plan, 8 * HEADER_VALUES),
-        load_64(plan, 8 * HEADER_VALUES_VALID),
-    )
+    columns = (load_64(plan, 8 * HEADER_KEYS), load_64(plan, 8 * HEADER_VALUES), load_64(plan, 8 * HEADER_VALUES_VALID))
     capacity = load_64(plan, 8 * MAX_HEADERS)
     for number in range(count):
         key_size, key = varint(data, position, stop, INT32_BYTES)

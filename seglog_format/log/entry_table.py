@@ -484,7 +484,28 @@ def proven_start(
     return (table.positions[number - 1], table.last_offsets[number - 2] + 1) if number > 1 else (0, allowed.first)
 
 
-def end_of_older(source: ByteSource, path: str, allowed: OffsetRange, until_ms: int) -> int | None:
+def bounds_of(wanted: WantedRange, source: ByteSource, path: str, allowed: OffsetRange) -> tuple[int, int, int | None]:
+    """Return where the entries of a range lie in a log; headers alone are read.
+
+    Args:
+        wanted: the range.
+        source: bytes of the log file.
+        path: file name for errors.
+        allowed: offsets that the segment can hold.
+
+    Returns:
+        The position at which to begin and the offset that is reached there, as `proven_start`; and the offset at which
+        to end, None for the end of the log.
+    """
+    start, ends = (0, allowed.first), [wanted.to_offset]
+    if wanted.from_offset is not None or wanted.since_ms is not None:
+        start = proven_start(source, path, allowed, wanted.from_offset or 0, wanted.since_ms)
+    if wanted.until_ms is not None:
+        ends.append(_end_of_older(source, path, allowed, wanted.until_ms))
+    return *start, min((end for end in ends if end is not None), default=None)
+
+
+def _end_of_older(source: ByteSource, path: str, allowed: OffsetRange, until_ms: int) -> int | None:
     """Return the end of the entry after the last one that is older than a timestamp by its header.
 
     Args:

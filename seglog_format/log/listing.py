@@ -587,11 +587,7 @@ def checkpointed_offset(partition: PartitionListing, kind: FileKind) -> int | No
         partition: listing of its directory.
         kind: which checkpoint.
     """
-    if partition.name is None:
-        return None
-    directory = partition.path.absolute() if partition.storage.is_local else partition.path
-    checkpoint = read_offset_checkpoint(directory.parent / kind.value, partition.storage)
-    return checkpoint.get(partition.name.topic_partition)
+    return reached_offsets(partition, (kind,))[kind]
 
 
 REACHED: Final = (
@@ -603,9 +599,13 @@ REACHED: Final = (
 """Checkpoints that have no offset above the end that the log had (SEG-CKP-012)."""
 
 
-def reached_offsets(partition: PartitionListing) -> dict[FileKind, int | None]:
-    """Return the offset of a partition in each checkpoint of `REACHED` in the log directory above."""
-    return {kind: checkpointed_offset(partition, kind) for kind in REACHED}
+def reached_offsets(partition: PartitionListing, kinds: Iterable[FileKind] = REACHED) -> dict[FileKind, int | None]:
+    """Return the offset of a partition in each checkpoint of the log directory above, by default those of `REACHED`."""
+    if partition.name is None:
+        return dict.fromkeys(kinds)
+    key, storage = partition.name.topic_partition, partition.storage
+    directory = (partition.path.absolute() if storage.is_local else partition.path).parent
+    return {kind: read_offset_checkpoint(directory / kind.value, storage).get(key) for kind in kinds}
 
 
 def greatest(offsets: Iterable[int | None]) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from seglog_format.codec.checkpoints import decode_partition_metadata, encode_leader_epoch_checkpoint
 from seglog_format.codec.framing import walk
 from seglog_format.errors import SeglogError, UnreadableError, UsageError, write_errors
+from seglog_format.log.entry_table import EVERYTHING, WantedRange
 from seglog_format.log.transactions import Transactions
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
@@ -17,6 +18,7 @@ from seglog_format.recovery.salvage_placement import (
     blocked_reports,
     logs_by_content,
     opened_log,
+    overlapping,
     placement_of,
     report_of,
     reports_of,
@@ -49,7 +51,7 @@ WRITE_SIZE: Final = 1 << 24
 """Maximum number of bytes written at once."""
 
 
-def salvage_partition(
+def salvage_partition(  # noqa: PLR0913 - what to copy, and how
     listing: PartitionListing,
     target: Path,
     *,
@@ -57,6 +59,7 @@ def salvage_partition(
     generation: BrokerGeneration | None = None,
     files: Files = LOCAL_FILES,
     change: Change | None = None,
+    wanted: WantedRange = EVERYTHING,
 ) -> Iterator[SalvagedSegment]:
     """Copy the intact entries of a partition, and build their indexes.
 
@@ -70,6 +73,7 @@ def salvage_partition(
         generation: which brokers to write indexes like; None to infer it.
         files: the file layer to write through.
         change: returns the bytes to write for an entry; None to write each unchanged.
+        wanted: only entries with records that may be in this range.
 
     Yields:
         What was kept of each segment, after its files are written.
@@ -83,11 +87,11 @@ def salvage_partition(
         settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
         with salvage_writer(target, settings, files, change) as writer:
             if logs_by_content(listing, segments):
-                logs, placement = placement_of(listing, segments)
+                logs, placement = placement_of(listing, segments, wanted=wanted)
                 writer.write_parts(logs, placement.parts)
                 yield from reports_of(logs, placement)
             else:
-                yield from writer.run(segments)
+                yield from writer.run(overlapping(segments, wanted), wanted)
             yield from blocked_reports(listing)
             writer.finish((listing,))
 
@@ -116,10 +120,10 @@ def salvage_writer(
         raise
 
 
-def salvageable(listing: PartitionListing) -> Iterator[SalvagedSegment]:
+def salvageable(listing: PartitionListing, wanted: WantedRange = EVERYTHING) -> Iterator[SalvagedSegment]:
     """Yield what `salvage_partition` keeps, segment by segment. Nothing is written."""
     with opened_segments(listing) as segments:
-        yield from reports_of(*placement_of(listing, segments))
+        yield from reports_of(*placement_of(listing, segments, wanted=wanted))
         yield from blocked_reports(listing)
 
 
@@ -148,16 +152,17 @@ class SalvageWriter:
         self.unfinished: list[Path] = []
         self.is_new = not files.exists(target)
 
-    def run(self, segments: Sequence[LogSegment]) -> Iterator[SalvagedSegment]:
-        """Write the segments, and yield what was kept of each."""
+    def run(self, segments: Sequence[LogSegment], wanted: WantedRange) -> Iterator[SalvagedSegment]:
+        """Write what is wanted of the segments, and yield what was kept of each."""
         self.files.make_directory(self.target)
         for number, segment in enumerate(segments, 1):
             source, refusal = opened_log(segment)
-            scan, parts = self._copy_intact(segment, source, is_last=number == len(segments))
+            is_last = number == len(segments) and not wanted.is_window
+            scan, parts = self._copy_intact(segment, source, wanted, is_last=is_last)
             for part in parts:
                 self._write_side_files(part.base_offset)
             self.unfinished.clear()
-            shown = with_all_missing(segment, source, scan, refusal)
+            shown = with_all_missing(source, scan, refusal)
             yield report_of(segment, source, shown, tuple(part.base_offset for part in parts))
 
     def write_parts(self, logs: Sequence[LogSegment], parts: Iterable[PlacedPart]) -> None:
@@ -171,11 +176,11 @@ class SalvageWriter:
             self.unfinished.clear()
 
     def _copy_intact(
-        self, segment: LogSegment, source: ByteSource, *, is_last: bool
+        self, segment: LogSegment, source: ByteSource, wanted: WantedRange, *, is_last: bool
     ) -> tuple[SalvageScan, tuple[SalvagedPart, ...]]:
         """Copy the intact entries of a segment; scan again if the disk refuses bytes that it gave to the scan."""
         while True:
-            scan = salvage_scan(source, segment.allowed, segment.path)
+            scan = salvage_scan(source, segment.allowed, segment.path, wanted=wanted)
             parts = salvaged_parts(segment, source, scan) if scan.starts or is_last else ()
             try:
                 for part in parts:

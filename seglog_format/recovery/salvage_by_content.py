@@ -17,11 +17,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import SeglogError
-from seglog_format.log.entry_table import OffsetRange
+from seglog_format.log.entry_table import EVERYTHING, OffsetRange, WantedRange
 from seglog_format.log.segment import LogSegment, OpenSegments, starts_at, trusted_next_offset
 from seglog_format.model import GREATEST_OFFSET, INT32_MAX, MissingOffsets
 from seglog_format.recovery.entry_walk import recoverable_frames
-from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, first_offset, salvage_scan, with_missing
+from seglog_format.recovery.salvage_scan import (
+    ANY_OFFSET,
+    DamagedRange,
+    SalvageScan,
+    first_offset,
+    salvage_scan,
+    with_missing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
     from seglog_format.storage.byte_source import ByteSource
 
-ANY_OFFSET: Final = OffsetRange(0, GREATEST_OFFSET)
 TWICE: Final = "SEG-PDR-013"
 """The rule that entries break whose offsets another log has, too."""
 
@@ -130,7 +136,11 @@ def _extends_into_empty(segment: LogSegment, following: LogSegment | None) -> bo
 
 
 def placed(
-    logs: Sequence[LogSegment], source_of: Callable[[LogSegment], ByteSource], *, is_for_brokers: bool = False
+    logs: Sequence[LogSegment],
+    source_of: Callable[[LogSegment], ByteSource],
+    *,
+    is_for_brokers: bool = False,
+    wanted: WantedRange = EVERYTHING,
 ) -> Placement:
     """Find the intact entries of logs, and order them by offset; if two overlap, the one in the earlier log is kept.
 
@@ -140,8 +150,9 @@ def placed(
         logs: by falling precedence, so replaced logs come last.
         source_of: returns the bytes of a log; it is called for each use, because few logs are open at a time.
         is_for_brokers: whether end markers that brokers cannot read are left out.
+        wanted: only entries with records that may be in this range.
     """
-    scan_of = partial(salvage_scan, allowed=ANY_OFFSET, is_for_brokers=is_for_brokers)
+    scan_of = partial(salvage_scan, allowed=ANY_OFFSET, is_for_brokers=is_for_brokers, wanted=wanted)
     scans, found = list[SalvageScan](), list[list[PlacedEntry]]()
     for number, log in enumerate(logs):
         source = source_of(log)
@@ -152,7 +163,8 @@ def placed(
     for entry in chosen:
         own[entry.log].append(entry)
     shown = (_kept_scan(scan, one, every, kept) for scan, one, every in zip(scans, own, found, strict=True))
-    return Placement(tuple(parts_of(chosen, logs, attrgetter("log"))), tuple(shown))
+    parts = (part for part in parts_of(chosen, logs, attrgetter("log")) if part.pieces or not wanted.is_window)
+    return Placement(tuple(parts), tuple(shown))
 
 
 def _with_offsets(scan: SalvageScan, source: ByteSource) -> SalvageScan:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import RefusedError, UnreadableError
+from seglog_format.log.entry_table import EVERYTHING, WantedRange
 from seglog_format.model import INT32_MAX, MissingOffsets
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
 from seglog_format.recovery.salvage_by_content import (
@@ -70,7 +71,11 @@ class SalvagedPart:
 
 
 def placement_of(
-    listing: PartitionListing, segments: Sequence[LogSegment], *, is_for_brokers: bool = False
+    listing: PartitionListing,
+    segments: Sequence[LogSegment],
+    *,
+    is_for_brokers: bool = False,
+    wanted: WantedRange = EVERYTHING,
 ) -> tuple[Sequence[LogSegment], Placement]:
     """Return the logs that salvage reads, and where it puts their intact entries.
 
@@ -78,31 +83,41 @@ def placement_of(
         listing: of the damaged directory.
         segments: its segments, open.
         is_for_brokers: whether end markers that brokers cannot read are left out.
+        wanted: only entries with records that may be in this range.
     """
     if logs := logs_by_content(listing, segments):
-        placement = placed(logs, source_of_log, is_for_brokers=is_for_brokers)
+        placement = placed(logs, source_of_log, is_for_brokers=is_for_brokers, wanted=wanted)
         scans = (_as_found(log, scan, segments) for log, scan in zip(logs, placement.scans, strict=True))
         return logs, replace(placement, scans=tuple(scans))
-    return segments, placed_by_name(segments, is_for_brokers=is_for_brokers)
+    segments = overlapping(segments, wanted)
+    return segments, placed_by_name(segments, is_for_brokers=is_for_brokers, wanted=wanted)
 
 
-def placed_by_name(segments: Sequence[LogSegment], *, is_for_brokers: bool) -> Placement:
+def overlapping(segments: Sequence[LogSegment], wanted: WantedRange) -> list[LogSegment]:
+    """Return the segments that may hold offsets of a range, by their names."""
+    return [each for each in segments if wanted.overlaps(each.allowed.first, each.allowed.last + 1)]
+
+
+def placed_by_name(
+    segments: Sequence[LogSegment], *, is_for_brokers: bool, wanted: WantedRange = EVERYTHING
+) -> Placement:
     """Find the intact entries of segments that hold the offsets that their names allow.
 
     Args:
         segments: in order, open.
         is_for_brokers: whether end markers that brokers cannot read are left out.
+        wanted: only entries with records that may be in this range.
     """
     parts, scans = list[PlacedPart](), list[SalvageScan]()
     for number, segment in enumerate(segments):
         source, refusal = opened_log(segment)
-        scan = salvage_scan(source, segment.allowed, segment.path, is_for_brokers=is_for_brokers)
-        if scan.starts or number == len(segments) - 1:
+        scan = salvage_scan(source, segment.allowed, segment.path, is_for_brokers=is_for_brokers, wanted=wanted)
+        if scan.starts or (number == len(segments) - 1 and not wanted.is_window):
             parts += (
                 PlacedPart(part.base_offset, tuple(Piece(number, *each) for each in part.ranges or ((0, 0),)))
                 for part in salvaged_parts(segment, source, scan)
             )
-        scans.append(with_all_missing(segment, source, scan, refusal))
+        scans.append(with_all_missing(source, scan, refusal))
     return Placement(tuple(parts), tuple(scans))
 
 
@@ -124,12 +139,10 @@ def _as_found(log: LogSegment, scan: SalvageScan, segments: Sequence[LogSegment]
     return replace(scan, damaged=spare if refusal is None else [*spare, refusal])
 
 
-def with_all_missing(
-    segment: LogSegment, source: ByteSource, scan: SalvageScan, refusal: DamagedRange | None
-) -> SalvageScan:
+def with_all_missing(source: ByteSource, scan: SalvageScan, refusal: DamagedRange | None) -> SalvageScan:
     """Return a scan in which each damaged range has its missing offsets, and a refused file is one range."""
     damaged = (*scan.damaged, *(() if refusal is None else (refusal,)))
-    return replace(scan, damaged=[with_missing(damage, scan, source, segment.allowed) for damage in damaged])
+    return replace(scan, damaged=[with_missing(damage, scan, source, scan.offsets) for damage in damaged])
 
 
 def reports_of(logs: Sequence[LogSegment], placement: Placement) -> Iterator[SalvagedSegment]:
@@ -169,6 +182,8 @@ def salvaged_parts(segment: LogSegment, source: ByteSource, scan: SalvageScan) -
     """Return the new segments for the intact entries: one, or several if one cannot hold all offsets."""
     parts: list[SalvagedPart] = []
     base, ranges, before = segment.base_offset, list[tuple[int, int]](), segment.base_offset - 1
+    if scan.starts and scan.offsets.first > base:
+        base = max(base, first_offset(source, scan.starts[0]))  # offsets below were not wanted, and are not missing
     for start, end, last in zip(scan.starts, scan.ends, scan.last_offsets, strict=True):
         if last - base > INT32_MAX:
             if ranges:

@@ -16,17 +16,29 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.framing import frame_at
 from seglog_format.errors import FormatError, SeglogError
+from seglog_format.log.entry_table import EVERYTHING, OffsetRange, WantedRange, bounds_of
 from seglog_format.log.search import EntrySearch, reason_of
-from seglog_format.model import GREATEST_OFFSET, Frame, MissingOffsets, Tail, TailKind
+from seglog_format.model import (
+    GREATEST_OFFSET,
+    Frame,
+    MissingOffsets,
+    RecordBatchHeader,
+    Tail,
+    TailKind,
+    TimestampType,
+)
 from seglog_format.recovery.entry_walk import row_of
 from seglog_format.storage.byte_source import ByteSource, Readable, source_of
 
 if TYPE_CHECKING:
-    from seglog_format.log.entry_table import OffsetRange
+    from seglog_format.model import BatchHeader
 
 
+ANY_OFFSET: Final = OffsetRange(0)
 SIZE_IN_DOUBT: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004", "SEG-PDR-022"})
 """Errors of an entry after which its size field is not trusted."""
+PROVING_COUNT: Final = 2
+"""Number of successive entries that show the end of a range: no checksum covers an offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +81,14 @@ class SalvageScan:
         ends: end position of each intact entry.
         last_offsets: last offset of each intact entry.
         damaged: all other bytes as ranges, ascending.
+        offsets: that the part can hold which was read.
     """
 
     starts: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))
     last_offsets: array[int] = field(default_factory=lambda: array("q"))
     damaged: list[DamagedRange] = field(default_factory=list)
+    offsets: OffsetRange = ANY_OFFSET
 
     def add(self, frame: Frame) -> None:
         """Add an intact entry."""
@@ -83,7 +97,14 @@ class SalvageScan:
         self.last_offsets.append(frame.header.last_offset)
 
 
-def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "", *, is_for_brokers: bool = False) -> SalvageScan:
+def salvage_scan(
+    data: Readable,
+    allowed: OffsetRange,
+    path: str = "",
+    *,
+    is_for_brokers: bool = False,
+    wanted: WantedRange = EVERYTHING,
+) -> SalvageScan:
     """Find the intact entries of a log, including those after ranges that the disk refuses (SEG-PDR-022).
 
     Args:
@@ -91,8 +112,9 @@ def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "", *, is_for
         allowed: offsets that the segment can hold.
         path: file name for locations.
         is_for_brokers: whether end markers that brokers cannot read are left out.
+        wanted: only entries with records that may be in this range.
     """
-    found = _Salvager(source_of(data, path), allowed, path, is_for_brokers=is_for_brokers).run()
+    found = _Salvager(source_of(data, path), allowed, path, is_for_brokers=is_for_brokers).run(wanted)
     return _in_order(found)
 
 
@@ -100,13 +122,29 @@ class _Salvager(EntrySearch):
     def __init__(self, source: ByteSource, allowed: OffsetRange, path: str, *, is_for_brokers: bool = False) -> None:
         super().__init__(source, allowed, path, is_for_brokers=is_for_brokers)
         self.found = SalvageScan()
+        self.past_count = 0
 
-    def run(self) -> SalvageScan:
-        """Scan the file."""
-        position = 0
-        while position < self.source.size:
+    def run(self, wanted: WantedRange) -> SalvageScan:
+        """Scan the part of the file that a range needs."""
+        self.wanted = wanted
+        position, reached, self.end = bounds_of(wanted, self.source, self.path, self.allowed)
+        last = self.allowed.last if self.end is None else min(self.allowed.last, self.end - 1)
+        self.found.offsets = OffsetRange(max(reached, wanted.from_offset or 0), last)
+        while position < self.source.size and self.past_count < PROVING_COUNT:
             position = self._step(position)
         return self.found
+
+    def _take(self, frame: Frame) -> None:
+        """Keep an intact entry if it may hold wanted records."""
+        header, end = frame.header, GREATEST_OFFSET + 1 if self.end is None else self.end
+        first = header.last_offset if header.base_offset is None else header.base_offset
+        if header.base_offset is None and first >= end:  # of a wrapper, that is its last offset
+            with suppress(SeglogError):
+                first = first_offset(self.source, frame.position)
+        self.past_count = self.past_count + 1 if header.next_offset >= end else 0
+        may_be_in = self.wanted.may_be_in(header) and not _is_newer(header, self.wanted.until_ms)
+        if first < end and self.wanted.overlaps(first, header.next_offset) and may_be_in:
+            self.found.add(frame)
 
     def _step(self, position: int) -> int:
         """Keep or skip the bytes at a position; return where to continue."""
@@ -118,7 +156,7 @@ class _Salvager(EntrySearch):
             return self._skip_tail(found)
         requirement, reason = self.violation(found)
         if not requirement:
-            self.found.add(found)
+            self._take(found)
             return found.end
         if requirement in SIZE_IN_DOUBT and not self.continues_at(found.end):
             return self._search(position, (requirement,), reason)
@@ -147,6 +185,14 @@ class _Salvager(EntrySearch):
         return end
 
 
+def _is_newer(header: BatchHeader, until_ms: int | None) -> bool:
+    """Return whether the first record of a batch is not older than a timestamp; False if its header does not say."""
+    if until_ms is None or not isinstance(header, RecordBatchHeader) or header.delete_horizon_ms is not None:
+        return False
+    is_stamped = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    return (header.max_timestamp_ms if is_stamped else header.base_timestamp_ms) >= until_ms
+
+
 def _in_order(found: SalvageScan) -> SalvageScan:
     """Keep the longest sequence of entries whose last offsets increase; count the others as damaged.
 
@@ -156,7 +202,7 @@ def _in_order(found: SalvageScan) -> SalvageScan:
     kept = longest_increasing(found.last_offsets)
     if len(kept) == len(found.starts):
         return found
-    chosen = SalvageScan(damaged=list(found.damaged))
+    chosen = SalvageScan(damaged=list(found.damaged), offsets=found.offsets)
     stays = set(kept)
     for number, (start, end, last) in enumerate(zip(found.starts, found.ends, found.last_offsets, strict=True)):
         if number in stays:

@@ -60,11 +60,9 @@ def retain_scenarios() -> Iterator[Scenario]:
     mark, late = {"highWatermark": "18"}, NOW + 100_000
     yield retained("by-time-to-the-mark", why, must("SEG-RET-002"), now=late, more=mark, retention_ms="1000")
     why = "The log start offset is one below a base offset: only the segment that ends there or before is deleted."
-    near = {"logStartOffset": "17"}
-    yield retained("by-start-before-a-base", why, must("SEG-RET-008", "SEG-RET-011"), more=near, retention_ms="-1")
+    yield retained("by-start-before-a-base", why, must("SEG-RET-008", "SEG-RET-011"), more={"logStartOffset": "17"}, retention_ms="-1")  # fmt: skip
     why = "The high watermark is below the log start offset: it counts as being there, and segments below are deleted."
-    low = {"logStartOffset": "13", "highWatermark": "5"}
-    yield retained("by-start-above-the-mark", why, must("SEG-RET-002", "SEG-RET-008"), more=low, retention_ms="-1")
+    yield retained("by-start-above-the-mark", why, must("SEG-RET-002", "SEG-RET-008"), more={"logStartOffset": "13", "highWatermark": "5"}, retention_ms="-1")  # fmt: skip
     yield from _of_producers(retained)
     both = {"cleanup_policy": "compact,delete", "retention_bytes": str(size)}
     yield retained("of-both-policies", "A topic may be compacted and deleted.", must("SEG-RET-001"), **both)
@@ -92,6 +90,10 @@ def _tiered(retained: Callable[..., Scenario], size: int) -> Iterator[Scenario]:
     ):  # fmt: skip
         why = "The local limits count while segments are copied, and no other way of removal waits."
         yield retained(f"tiered-{name}", why, basis, more=more, **{**old, **config})
+    why = "The log starts inside of a segment: of the leader epochs up to there only the last is left, and it begins there."
+    for start, limit in (("5", "1000"), ("5", "-1"), ("13", "-1")):
+        yield retained(f"tiered-start-inside-{start}-{limit}", why, must("SEG-RCV-037", since="3.9.1", needs=("tiered",)), more={"copiedOffset": "17", "logStartOffset": start}, **{**old, "retention_ms": limit})  # fmt: skip
+    yield retained("start-inside", why, must("SEG-RCV-037"), more={"logStartOffset": "5"}, retention_ms="-1")
 
 
 def _of_producers(retained: Callable[..., Scenario]) -> Iterator[Scenario]:

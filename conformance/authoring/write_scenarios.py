@@ -92,21 +92,13 @@ def _opened() -> Iterator[Scenario]:
         over = tuple((name, b"half") for name in rest)
         name = f"opened-with-deleted-{offset}"
         yield scenario(name, why, leaves, append(ONE), LOOK, files=log(0), over=over, options=clean)
+    why = "A log that starts inside of a segment is opened: of the leader epochs up to there only the last is left, and it begins there."
+    for start, starts in (("2", "0 0\n1 1\n"), ("3", "0 0\n4 3\n")):
+        yield scenario(f"opened-start-inside-{start}", why, must("SEG-RCV-037"), LOOK, files=log(1, 2, 3, 4), over=(("leader-epoch-checkpoint", f"0\n2\n{starts}".encode()),), options={**clean, "logStartOffset": start})  # fmt: skip
     why = "A preallocated log is trimmed when its segment ends."
     trims = should("SEG-ROL-018")
     for count in (1, 2):
-        yield scenario(
-            f"preallocated-{count}",
-            why,
-            trims,
-            *(append(ONE) for _ in range(count)),
-            {"do": "roll"},
-            append(ONE),
-            {"do": "roll"},
-            LOOK,
-            preallocate="true",
-            segment_bytes="1000",
-        )
+        yield scenario(f"preallocated-{count}", why, trims, *(append(ONE) for _ in range(count)), {"do": "roll"}, append(ONE), {"do": "roll"}, LOOK, preallocate="true", segment_bytes="1000")  # fmt: skip
 
 
 def _sparse() -> Iterator[Scenario]:

@@ -166,7 +166,8 @@ def prepare_retention(
         rows = [retained_segment(segment) for segment in segments]
     key, end = listing.topic_partition, rows[-1].next_offset
     config = tiered_or_not(config, listing, directory)
-    start = _log_start_offset(listing, directory, is_tiered=bool(config.remote_storage_enable))
+    known = directory.log_start_offsets.get(key, 0)
+    start = known if config.remote_storage_enable else max(known, listing.base_offsets[0])  # as a broker loads the log
     mark = max(min(directory.high_watermarks.get(key, end), end), start)  # a broker that loads the log raises it
     plan = plan_retention(
         rows,
@@ -176,15 +177,8 @@ def prepare_retention(
         high_watermark=mark,
         copies=remote.copies(listing, end) if remote is not None and is_copied(config) else None,
     )
-    is_changed = plan.removed or plan.rolls_first
-    steps = tuple(retention_steps(listing, directory, plan, end, config)) if is_changed else ()
+    steps = tuple(retention_steps(listing, directory, plan, end, config))
     return PreparedRetention(Path(path), plan, mark, end, steps)
-
-
-def _log_start_offset(listing: PartitionListing, directory: LogDirectory, *, is_tiered: bool) -> int:
-    """Return the log start offset as a broker loads it: only a tiered log may begin below its first segment."""
-    start = directory.log_start_offsets.get(listing.topic_partition, 0)
-    return start if is_tiered else max(start, listing.base_offsets[0])
 
 
 def retained_segment(segment: LogSegment) -> RetainedSegment:
@@ -253,7 +247,7 @@ def retain_partition(  # noqa: PLR0913 - how to retain
 def retention_steps(
     listing: PartitionListing, directory: LogDirectory, plan: RetentionPlan, log_end_offset: int, config: LogConfig
 ) -> Iterator[FileStep]:
-    """Yield the file changes of a plan that removes something, or begins a segment.
+    """Yield the file changes of a plan, and that of leader epochs which begin below the log start offset.
 
     Args:
         listing: of the partition directory.
@@ -265,10 +259,13 @@ def retention_steps(
     if plan.rolls_first:
         rule = "SEG-RET-006" if len(plan.removed) == len(plan.fates) else "SEG-RET-017"
         yield from _new_segment(listing, log_end_offset, config, rule)
-    if plan.removed and not is_copied(config):  # else the log start stays, and leader epochs lead to remote segments
-        yield from _log_start_steps(directory, listing.topic_partition, plan.log_start_offset)
-        yield from _epoch_steps(listing, plan.log_start_offset)
-    yield from removal_steps(LOCAL_FILES, listing.path, (segment.base_offset for segment in plan.removed))
+    is_moved, known = plan.removed and not is_copied(config), directory.log_start_offsets
+    start = plan.log_start_offset if is_moved else known.get(listing.topic_partition, 0)
+    if is_moved:
+        yield from _log_start_steps(directory, listing.topic_partition, start)
+    yield from _epoch_steps(listing, start)
+    if plan.removed or plan.rolls_first:
+        yield from removal_steps(LOCAL_FILES, listing.path, (segment.base_offset for segment in plan.removed))
 
 
 def _new_segment(listing: PartitionListing, base_offset: int, config: LogConfig, rule: str) -> Iterator[FileStep]:
@@ -289,11 +286,8 @@ def _log_start_steps(directory: LogDirectory, key: tuple[str, int], offset: int)
     offsets = read_offset_checkpoint(path)  # read again: other partitions may have changed it since the listing
     if offsets.get(key) != offset:
         offsets[key] = offset
-        yield Replace(path, encode_offset_checkpoint(_lines(offsets)), "SEG-RET-012")
-
-
-def _lines(offsets: dict[tuple[str, int], int]) -> Iterator[CheckpointedOffset]:
-    return (CheckpointedOffset(topic, number, offset) for (topic, number), offset in sorted(offsets.items()))
+        lines = (CheckpointedOffset(*each, offset) for each, offset in sorted(offsets.items()))
+        yield Replace(path, encode_offset_checkpoint(lines), "SEG-RET-012")
 
 
 def _epoch_steps(listing: PartitionListing, offset: int) -> Iterator[FileStep]:

@@ -52,7 +52,7 @@ class LoadedLog:
         producers: its producer states.
         epochs: its leader epochs.
         newest_epoch: the newest leader epoch in the checkpoint or in a batch; -1 if there is none.
-        has_more_epochs: whether a batch has an epoch that the checkpoint lacks.
+        has_other_epochs: whether these are not the leader epochs of the checkpoint.
     """
 
     base_offsets: tuple[int, ...]
@@ -61,7 +61,7 @@ class LoadedLog:
     producers: ProducerStates
     epochs: LeaderEpochs
     newest_epoch: int = NO_PARTITION_LEADER_EPOCH
-    has_more_epochs: bool = False
+    has_other_epochs: bool = False
 
 
 def load_log(files: Files, directory: Path, log_start_offset: int, *, has_producer_state: bool) -> LoadedLog | None:
@@ -89,14 +89,15 @@ def load_log(files: Files, directory: Path, log_start_offset: int, *, has_produc
     _remove_stray_snapshots(files, directory, base_offsets, end_offset)
     producers = _producers(files, directory, segments, end_offset)
     epochs = _epochs(files, directory)
-    known = max((entry.epoch for entry in epochs.entries), default=NO_PARTITION_LEADER_EPOCH)
+    stored = epochs.entries
+    known = max((entry.epoch for entry in stored), default=NO_PARTITION_LEADER_EPOCH)
     newer = [rise for rise in epoch_starts if rise.epoch > known]
     for rise in newer:
         epochs.assign(*rise)
     epochs.truncate_to(end_offset)
-    epochs.start_at(max(log_start_offset, base_offsets[0]))
+    epochs.start_at(log_start_offset)
     newest_epoch = newer[-1].epoch if newer else known
-    return LoadedLog(base_offsets, start, end_offset, producers, epochs, newest_epoch, bool(newer))
+    return LoadedLog(base_offsets, start, end_offset, producers, epochs, newest_epoch, epochs.entries != stored)
 
 
 def require_not_tiered(files: Files, directory: Path, config: LogConfig) -> None:

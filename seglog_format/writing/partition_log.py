@@ -93,7 +93,7 @@ class PartitionLog:
         else:
             self._producers, self._epochs = loaded.producers, loaded.epochs
             self.newest_epoch = loaded.newest_epoch
-            if loaded.has_more_epochs:
+            if loaded.has_other_epochs:
                 self._write_epochs()
             self.first_base_offset, self.end_offset = loaded.base_offsets[0], loaded.end_offset
             self._closed = ClosedSegments(self._files, path, loaded.base_offsets)

@@ -110,11 +110,12 @@ def retain(request: Json) -> Json:
     segments, options = retention.segments_of(files, _modified(request)), _retention_options(request)
     end = segments[-1].next_offset
     first = 0 if options.remote_storage_enable else segments[0].base_offset
-    start = max(_offset(beside, LOG_STARTS, 0), first)
+    known = _offset(beside, LOG_STARTS, 0)
+    start = max(known, first)
     mark = max(min(_offset(beside, HIGH_WATERMARKS, end), end), start)
     left, plan, log_starts = retention.retain(
         files,
-        retention.Log(segments, int(request["now"]), start, mark, _copied(request.get("options", {}))),
+        retention.Log(segments, int(request["now"]), start, mark, _copied(request.get("options", {})), known),
         options,
         log_starts=beside.get(LOG_STARTS, b"") if beside or request.get("options", {}).get("cleanShutdown") else None,
         partition=PARTITION,

@@ -88,6 +88,7 @@ class Log:
     Attributes:
         segments: oldest first; the last one is active.
         highest_copied_offset: of a tiered log (SEG-RLM-010); -1 if nothing is copied, or nothing is known.
+        checkpointed_start: the log start offset in the checkpoint; 0 if there is none.
     """
 
     segments: Sequence[Segment]
@@ -95,6 +96,7 @@ class Log:
     log_start_offset: int
     high_watermark: int
     highest_copied_offset: int = -1
+    checkpointed_start: int = 0
 
     @property
     def end_offset(self) -> int:
@@ -249,10 +251,11 @@ def retain(
     if plan.rolls_first:  # SEG-RET-006, SEG-RET-017
         files.setdefault(f"{log.end_offset:020}.snapshot", snapshot())  # SEG-ROL-015
         files[file_name(log.end_offset, LOG)] = b""
+    start = log.checkpointed_start
     if plan.removed and not options.is_copied:  # SEG-RET-016
         start = plan.log_start_offset
         log_starts = None if log_starts is None else with_offset(log_starts, partition, start)  # SEG-RET-012
-        change_epochs(files, lambda known: truncated_from_start(known, start))  # SEG-RET-011
+    change_epochs(files, lambda known: truncated_from_start(known, start))  # SEG-RET-011, SEG-RCV-037
     for base in plan.removed:
         files = without_segment(files, base)
     return files, plan, log_starts

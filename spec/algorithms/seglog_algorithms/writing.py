@@ -171,12 +171,11 @@ class OpenLog:
         self.snapshot_offset = kept[-1] if kept else bases[0]
         holders = [base for base in bases if self.files[file_name(base, LOG)]] if not found else [last]
         rises = rising_epochs(self.files[file_name(holders[-1], LOG)]) if holders else []
-        self.epochs = read_epochs(self.files.get(LEADER_EPOCHS, b""))
-        epochs = with_newer(self.epochs, rises)
-        is_newer = epochs != self.epochs
+        known = read_epochs(self.files.get(LEADER_EPOCHS, b""))
+        epochs = with_newer(known, rises)
         self.newest_epoch = max((epoch for epoch, _ in epochs), default=NONE)
-        self.epochs = within(epochs, max(self.log_start, bases[0]), self.end)
-        if is_newer:
+        self.epochs = within(epochs, self.log_start, self.end)
+        if self.epochs != known:  # SEG-RCV-037
             self.files[LEADER_EPOCHS] = checkpoint(self.epochs)
 
     def loaded(self, base: int, found: Sequence[Entry]) -> Segment:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seglog_format.generation.generate import generate
     from seglog_format.log.directory import open_log_directory
     from seglog_format.log.partition import open_partition
-    from seglog_format.log.timestamps import OffsetSpec
+    from seglog_format.log.reading import OffsetSpec
     from seglog_format.model import CompressionCodec, ControlRecordType, TimestampType
     from seglog_format.plans import compact, rebuild_indexes, recover, retain, salvage, truncate
     from seglog_format.recovery.apply import RecoveryOptions
@@ -98,7 +98,7 @@ _LAZY: Final = LazyNames(
         "generation.generate": ("generate",),
         "log.directory": ("open_log_directory",),
         "log.partition": ("open_partition",),
-        "log.timestamps": ("OffsetSpec",),
+        "log.reading": ("OffsetSpec",),
         "model": ("CompressionCodec", "ControlRecordType", "TimestampType"),
         "plans": ("compact", "recover", "retain", "truncate", "rebuild_indexes", "salvage"),
         "recovery.apply": ("RecoveryOptions",),

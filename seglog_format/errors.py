@@ -66,8 +66,7 @@ class AppendError(UsageError):
 
     Attributes:
         requirement: id of the requirement that they break.
-        is_duplicate: the producer has appended these sequences already, in a batch that is not remembered any more
-            (SEG-APP-007).
+        is_duplicate: the producer has appended these sequences already, in a batch that is not remembered any more.
     """
 
     def __init__(self, text: str, requirement: str, *, is_duplicate: bool = False) -> None:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from seglog_format.storage.byte_source import ByteSource
 
-"""Readable bytes; functions that take them neither keep nor change them."""
-
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1

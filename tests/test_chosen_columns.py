@@ -17,7 +17,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from seglog_format import PartitionWriter, export, new_record
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError
-from seglog_format.tables.formats import COLUMNS, FORMATS
+from seglog_format.tables.settings import COLUMNS, FORMATS
 from seglog_format.types import RecordHeader
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from helpers.walking import each_of
 from seglog_format import export
 from seglog_format.cli import export as command
 from seglog_format.cli.main import DONE, USAGE, run
-from seglog_format.tables.formats import FORMATS
 from seglog_format.tables.progress import OpenTransaction
+from seglog_format.tables.settings import FORMATS
 
 if TYPE_CHECKING:
     from pathlib import Path

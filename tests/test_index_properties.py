@@ -16,7 +16,7 @@ from helpers.walking import each_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from seglog_format.log.log_outline import LogOutline, LogRow
+from seglog_format.checks.log_file import LogOutline, LogRow
 from seglog_format.model import AbortedTxn, OffsetPosition, ProducerStateEntry, TimestampOffset
 
 BASE = 1000

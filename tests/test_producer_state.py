@@ -18,7 +18,7 @@ from seglog_format.errors import AppendError, Location, UsageError
 from seglog_format.model import INT32_MAX, ControlRecordType, Frame, ProducerStateEntry, RecordBatchHeader
 from seglog_format.state.producer_state import Producer, ProducerBatch, ProducerStates, producer_from
 from seglog_format.storage.files import LOCAL_FILES
-from seglog_format.writing.loaded_log import load_log
+from seglog_format.writing.partition_log import load_log
 
 if TYPE_CHECKING:
     from pathlib import Path

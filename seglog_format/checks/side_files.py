@@ -22,10 +22,10 @@ from seglog_format.storage.file_reader import raised_refusals
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from seglog_format.checks.log_file import LogOutline
     from seglog_format.checks.partition_directory import SegmentState
     from seglog_format.log.index_file import IndexFile, ProducerSnapshot, TransactionIndex
     from seglog_format.log.listing import PartitionListing, SegmentFiles
-    from seglog_format.log.log_outline import LogOutline
     from seglog_format.model import BatchHeader, ProducerStateEntry
     from seglog_format.state.producer_state import Producer
     from seglog_format.storage.log_storage import LogStorage

@@ -25,11 +25,9 @@ from seglog_format.names import FileKind, parse_partition_directory
 from seglog_format.recovery.entry_walk import row_of
 from seglog_format.recovery.index_settings import infer_settings
 from seglog_format.recovery.planned_files import opened_segments
-from seglog_format.recovery.salvage import require_apart, salvage_writer
-from seglog_format.recovery.salvage_by_content import PlacedEntry, parts_of
-from seglog_format.recovery.salvage_placement import blocked_reports, placement_of, source_of_log
+from seglog_format.recovery.salvage import require_apart, salvage_writer, spliced
+from seglog_format.recovery.salvage_placement import PlacedEntry, blocked_reports, parts_of, placement_of, source_of_log
 from seglog_format.recovery.salvage_scan import longest_increasing
-from seglog_format.recovery.salvaged_log import spliced
 from seglog_format.storage.byte_source import read_whole
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from seglog_format.cleaning.compaction_rules import Redaction
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
-    from seglog_format.recovery.salvage_by_content import PlacedPart
+    from seglog_format.recovery.salvage_placement import PlacedPart
     from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan
     from seglog_format.state.config import BrokerGeneration
 

@@ -46,7 +46,7 @@ from seglog_format.plans import recover
 from seglog_format.recovery.apply import RecoveryOptions
 from seglog_format.recovery.plan import plan_of_logs, replaced_or_hidden
 from seglog_format.recovery.planned_files import read_leader_epochs
-from seglog_format.recovery.salvaged_log import salvaged_log
+from seglog_format.recovery.salvage import salvaged_log
 from seglog_format.storage.copying import copy_file, link_file, pieces_of
 from seglog_format.storage.files import Replace
 from seglog_format.storage.new_directory import all_or_nothing, require_new, write_new_file

@@ -30,7 +30,7 @@ from seglog_format.model import (
 )
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.planned_files import opened_segments, read_leader_epochs
-from seglog_format.recovery.salvaged_log import salvaged_log, salvaged_segment
+from seglog_format.recovery.salvage import salvaged_log, salvaged_segment
 from seglog_format.state.producer_state import LeaderEpochs
 from seglog_format.storage.new_directory import write_new_file
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.segment import LogSegment
+    from seglog_format.recovery.salvage import SalvagedLog
     from seglog_format.recovery.salvage_placement import SalvagedSegment
-    from seglog_format.recovery.salvaged_log import SalvagedLog
 
 
 # -- how far a log had reached, and the end that the new node's log gets: no offset is given twice ---------------------

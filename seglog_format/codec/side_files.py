@@ -1,4 +1,4 @@
-"""Decoders of producer snapshots (chapter 50), transaction indexes (chapter 42) and the slots of other indexes.
+"""Producer snapshots (chapter 50), transaction indexes (chapter 42), and the slots of offset and time indexes.
 
 An offset or time index is an array of equal slots without a header. A broker maps it at its full size, so a file
 copied from a running or killed broker ends in slots of zeros, or of entries that were truncated.

@@ -8,13 +8,26 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.engine import COLUMNAR_SIZE, Engine, engine_for
+from seglog_format.engine import COLUMNAR_SIZE, Choice, Engine, engine_for
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, UsageError, require_offset, require_offsets
 from seglog_format.log.entry_table import is_within
-from seglog_format.log.gaps import GapWatch, reporting, tiered_gap, warn_of_gap
+from seglog_format.log.gaps import Gap, GapWatch, reporting, tiered_gap, warn_of_gap
 from seglog_format.log.listing import PartitionListing, greatest, list_partition, reached_offsets
 from seglog_format.log.path_kind import require_partition, size_from
-from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, all_delivered, is_committed_only
+from seglog_format.log.reading import (
+    READ_UNCOMMITTED,
+    Fetch,
+    Isolation,
+    LogReader,
+    OffsetSpec,
+    all_delivered,
+    first_not_older,
+    first_of_largest,
+    first_offset,
+    is_committed_only,
+    require_timestamp,
+    start_not_older,
+)
 from seglog_format.log.scanning import (
     DEFAULT_BATCH_ROWS,
     DEFAULT_COLUMNS,
@@ -25,19 +38,11 @@ from seglog_format.log.scanning import (
     storage_for,
 )
 from seglog_format.log.segment import LogSegment, OpenSegments, trusted_next_offset
-from seglog_format.log.timestamps import (
-    OffsetSpec,
-    first_not_older,
-    first_of_largest,
-    first_offset,
-    require_timestamp,
-    start_not_older,
-)
-from seglog_format.log.transactions import scan_transactions
+from seglog_format.log.transactions import Transactions, scan_transactions
 from seglog_format.model import DEFAULT_OUTPUT_LIMIT, INT64_MAX, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind
 from seglog_format.storage.byte_source import Closing
-from seglog_format.storage.log_storage import LOCAL
+from seglog_format.storage.log_storage import LOCAL, LogStorage
 
 if TYPE_CHECKING:
     import os
@@ -47,15 +52,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from seglog_format.engine import Choice
     from seglog_format.errors import UndecodedRecordError
-    from seglog_format.log.gaps import AtBorder, Gap, OnCorrupt, OnGap
+    from seglog_format.log.gaps import AtBorder, OnCorrupt, OnGap
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.scanning import EntryPosition
-    from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn, Message, MissingOffsets, Record, RecordBatch
     from seglog_format.scan_statistics import ScanStatistics
-    from seglog_format.storage.log_storage import LogStorage
     from seglog_format.values.decoder import Decoder
 
 DEFAULT_MAX_BYTES: Final = 1 << 20

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from kio.schema.errors import ErrorCode
 
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, UnreadableError, UsageError
-from seglog_format.log.timestamps import OffsetSpec
+from seglog_format.log.reading import OffsetSpec
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 from seglog_format.serve.calls import NODE_ID, NOT_ASKED, UNKNOWN_EPOCH, UNKNOWN_OFFSET, Address, Call, Services
 from seglog_format.serve.lanes import TooMuchError

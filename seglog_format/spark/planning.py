@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.decode import checksum_is_valid, decompressed_bytes
 from seglog_format.errors import FormatError, SeglogError, UsageError
 from seglog_format.log.listing import SegmentFiles
+from seglog_format.log.reading import is_older
 from seglog_format.log.segment import LogSegment, offset_up_to_timestamp
-from seglog_format.log.timestamps import is_older
 from seglog_format.model import INT64_MAX, Frame, OffsetPosition
 from seglog_format.spark.discovery import choose, find_replicas
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed

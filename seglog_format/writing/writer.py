@@ -19,8 +19,7 @@ from seglog_format.state.root_files import CheckpointedState, RootFiles
 from seglog_format.storage.byte_source import Buffer, Closing
 from seglog_format.storage.environment import Environment
 from seglog_format.writing.append import Assignment, Checked, as_follower, as_leader, check_as_leader, encoded
-from seglog_format.writing.loaded_log import require_not_tiered
-from seglog_format.writing.partition_log import Appended, open_log
+from seglog_format.writing.partition_log import Appended, open_log, require_not_tiered
 
 if TYPE_CHECKING:
     import os

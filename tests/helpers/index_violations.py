@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seglog_format.checks.finding import Finding
-    from seglog_format.log.log_outline import LogOutline
+    from seglog_format.checks.log_file import LogOutline
     from seglog_format.model import AbortedTxn, OffsetPosition, ProducerStateEntry, TimestampOffset
 
 

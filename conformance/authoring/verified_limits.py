@@ -132,18 +132,18 @@ def _rows() -> dict[str, Row]:
     return rows
 
 
-PLACES: Final = ("first", "second", "third")
+WHICH: Final = ("first", "second", "third")
 SLOTS: Final = ((5, SIZE), (8, 2 * SIZE), (11, 3 * SIZE))
 TIMED: Final = ((1012, 5), (1022, 8), (1032, 11))
 
 
 def _placed() -> dict[str, Row]:
-    """Return the same where one entry of three is wrong, for each place among them."""
+    """Return the same where one entry of three is wrong, for each of them."""
     rows: dict[str, Row] = {}
-    for at, place in enumerate(PLACES):
+    for at, which in enumerate(WHICH):
         for make in (_slots, _stamps, _ended, _states, _lines):
             for name, *found in make(at):
-                rows[f"{name}-{place}"] = tuple(found)
+                rows[f"{name}-{which}"] = tuple(found)
     return rows
 
 
@@ -174,7 +174,7 @@ def _stamps(at: int) -> Iterator[NamedRow]:
         ("stamp-offset-back", (time, offset - 4), [*([("SEG-TIX-003", ERROR)] if at else []), other]),
     ):
         yield name, {**segment(FIRST), TIMES: _times(*_with(TIMED, at, slot))}, TIMES, found
-    three = {**segment(FIRST), **segment(SECOND, 15)} if at == len(PLACES) - 1 else ALL
+    three = {**segment(FIRST), **segment(SECOND, 15)} if at == len(WHICH) - 1 else ALL
     file = name_of((0, 15, 0)[at], ".timeindex")
     yield "stamps-empty", {**three, file: b""}, file, [("SEG-TIX-006", WARNING)]
 
@@ -228,7 +228,7 @@ def _lines(at: int) -> Iterator[NamedRow]:
             lines.insert(at, ("topic", 0, offset))
             found = [(rule, WARNING)] if rule else []
             yield f"{name}-the-end-in-{file[:3]}", {**placed, f"/{file}": offsets(*lines)}, file, found
-    if at < len(PLACES) - 1:
+    if at < len(WHICH) - 1:
         units, base = (FIRST, SECOND)[at], (0, 15)[at]
         longer = [*units[:-1], replace(units[-1], recs=(*units[-1].recs, Rec(key=b"k3", value=b"value")))]
         yield "overlap-by-one", {**ALL, **segment(longer, base)}, name_of(base), [("SEG-PDR-013", ERROR)]

@@ -8,11 +8,13 @@ requirement id, and its text reads ``path:position: field: expected X, found Y [
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from operator import index
 from reprlib import repr as short
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from seglog_format.field_names import kafka_name
 
@@ -244,3 +246,19 @@ def _kind(value: object) -> str:
 
 def _wrong(name: str, text: str) -> UsageError:
     return UsageError(f"{name}: expected {text}")
+
+
+PACKAGE: Final = __name__.partition(".")[0]
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Raise a Python warning that points at the line of the caller outside of this package."""
+    warnings.warn(text, category, stacklevel=_caller_level())
+
+
+def _caller_level() -> int:
+    """Return the number of stack frames from the caller of this function to the first one outside this package."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - no other interface shows the caller of a generator
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
+        level, frame = level + 1, frame.f_back
+    return level

@@ -473,9 +473,9 @@ CLOSED = {
 @each_of("name", ["--version", "--help", *COMMANDS], share=4)
 def test_every_command_says_that_its_output_is_closed(name: str, closed: str, tmp_path: Path) -> None:
     log = next(bundled("4.3.0/txn-open").rglob("00000000000000000000.log"))
-    places = {"LOG": log, "DIRECTORY": log.parent, "ROOT": log.parent.parent, "NEW": tmp_path / f"{name}{len(closed)}"}
+    paths = {"LOG": log, "DIRECTORY": log.parent, "ROOT": log.parent.parent, "NEW": tmp_path / f"{name}{len(closed)}"}
     given = PRINTING.get(name, "--help" if name in COMMANDS else "").split()
-    words = [sys.executable, "-m", "seglog_format.cli", name, *(str(places.get(word, word)) for word in given)]
+    words = [sys.executable, "-m", "seglog_format.cli", name, *(str(paths.get(word, word)) for word in given)]
     reading, writing = os.pipe()
     os.close(reading)
     call = ["/bin/sh", "-c", f"{shlex.join(words)} {closed}"]

@@ -316,7 +316,7 @@ def colour(text: str, variables: dict[str, str], under: tuple[float, ...] = ()) 
         rgb = colorsys.hls_to_rgb(hue / 360, lightness / 100, saturation / 100)
     else:
         digits = text[1:] if len(text) > 4 else "".join(2 * digit for digit in text[1:])
-        parts = [int(digits[place : place + 2], 16) / 255 for place in range(0, len(digits), 2)]
+        parts = [int(digits[start : start + 2], 16) / 255 for start in range(0, len(digits), 2)]
         rgb, alpha = (parts[0], parts[1], parts[2]), parts[3] if len(parts) > 3 else 1.0
     return tuple(alpha * one + (1 - alpha) * other for one, other in zip(rgb, under or rgb, strict=True))
 

@@ -26,9 +26,9 @@ from seglog_format.checks.side_files import (
 from seglog_format.checks.text_files import epoch_findings, text_file_findings
 from seglog_format.errors import FormatError, RefusedError, UnreadableError
 from seglog_format.log.entry_table import EVERYTHING, WantedRange
-from seglog_format.log.gaps import INDEXES, leader_epochs
+from seglog_format.log.gaps import INDEXES
 from seglog_format.log.index_file import OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
-from seglog_format.log.listing import list_partition
+from seglog_format.log.listing import leader_epochs, list_partition
 from seglog_format.model import INT64_MAX
 from seglog_format.names import FileKind, parse_file_name
 from seglog_format.storage.byte_source import MAX_WHOLE_SIZE, refuse_large_log

@@ -17,7 +17,8 @@ from seglog_format.cluster.comparison import Election, Replica
 from seglog_format.codec.checkpoints import decode_partition_metadata
 from seglog_format.codec.framing import frame_at
 from seglog_format.errors import SeglogError, UsageError
-from seglog_format.log.gaps import GapKind, leader_epochs, watch_over
+from seglog_format.log.gaps import GapKind, watch_over
+from seglog_format.log.listing import leader_epochs
 from seglog_format.log.path_kind import require_partition
 from seglog_format.log.search import begins_entry
 from seglog_format.model import GREATEST_OFFSET, EpochStart, Frame, MissingOffsets, RecordBatchHeader

@@ -6,8 +6,6 @@ segments, this module finds what explains it.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -15,7 +13,13 @@ from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from seglog_format.errors import CorruptRecordError, FormatError, Location, MissingOffsetsWarning, SeglogError
+from seglog_format.errors import (
+    CorruptRecordError,
+    FormatError,
+    Location,
+    MissingOffsetsWarning,
+    warn_caller,
+)
 from seglog_format.log.entry_table import DISORDER
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable
 from seglog_format.log.listing import (
@@ -23,14 +27,13 @@ from seglog_format.log.listing import (
     SegmentFiles,
     checkpointed_offset,
     greatest,
+    leader_epochs,
     list_partition,
     reached_offsets,
-    simple_epochs,
 )
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import INT32_MAX, INT64_MAX, CompressionCodec, MessageHeader, MissingOffsets, TailKind
 from seglog_format.names import CONSUMER_OFFSETS, METADATA_TOPICS, TRANSACTION_STATE, FileKind
-from seglog_format.storage.log_storage import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,12 +41,12 @@ if TYPE_CHECKING:
 
     from seglog_format.log.entry_table import Overlap
     from seglog_format.log.listing import NamedFile, PartitionListing
+    from seglog_format.model import Frame, OffsetPosition, TimestampOffset
     from seglog_format.storage.log_storage import LogStorage
 
     OnGap: TypeAlias = Callable[["Gap"], None]
     OnCorrupt: TypeAlias = Callable[[FormatError], None]
     AtBorder: TypeAlias = Callable[[int, int, int | None, int | None], None]
-    from seglog_format.model import Frame, OffsetPosition, TimestampOffset
 
 
 INDEXES: Final[dict[FileKind, type[OffsetIndex | TimeIndex]]] = {
@@ -249,25 +252,6 @@ def tiered_gap(listing: PartitionListing, log_start_offset: int) -> Gap | None:
     return Gap(start, first, GapKind.TIERED, str(listing.path)) if is_known and start < first else None
 
 
-def leader_epochs(listing: PartitionListing) -> Sequence[tuple[int, int]]:
-    """Return leader epochs and their first offsets; none if their checkpoint is missing or cannot be read."""
-    path = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
-    if path is None:
-        return ()
-    try:
-        data = read_file(listing.storage, path)
-        found = simple_epochs(data)
-        return _decoded_epochs(data, path) if found is None else found
-    except SeglogError:
-        return ()
-
-
-def _decoded_epochs(data: bytes, path: Path) -> Sequence[tuple[int, int]]:
-    from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint  # noqa: PLC0415 - loads declarations
-
-    return decode_leader_epoch_checkpoint(data, Location(str(path))).entries
-
-
 def gap_at_end(listing: PartitionListing, log_end_offset: int) -> Gap | None:
     """Return the gap after the last segment, if index files without a log show one; None if there is none.
 
@@ -470,9 +454,6 @@ def _is_dense(segment: LogSegment, frame: Frame, next_offset: int) -> bool:
 
 
 # -- reports of offsets that are missing between the segments of a partition, made to a reader that passes them --------
-
-
-PACKAGE: Final = __name__.partition(".")[0]
 
 
 class GapWatch:
@@ -708,16 +689,3 @@ def _report(on_gap: OnGap, gap: Gap | None) -> None:
 def warn_of_gap(gap: Gap) -> None:
     """Raise a Python warning that points at the line of the caller outside of this package."""
     warn_caller(str(gap), MissingOffsetsWarning)
-
-
-def warn_caller(text: str, category: type[Warning]) -> None:
-    """Raise a Python warning that points at the line of the caller outside of this package."""
-    warnings.warn(text, category, stacklevel=_caller_level())
-
-
-def _caller_level() -> int:
-    """Return the number of stack frames from the caller of this function to the first one outside this package."""
-    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - no other interface shows the caller of a generator
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
-        level, frame = level + 1, frame.f_back
-    return level

@@ -38,7 +38,7 @@ from seglog_format.storage.file_reader import note_refusals
 from seglog_format.storage.log_storage import LOCAL, SkippedEntry, read_file, scan_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seglog_format.names import PartitionDirectoryName
     from seglog_format.storage.log_storage import DirectoryEntries, LogStorage
@@ -551,7 +551,7 @@ def simple_offsets(data: bytes) -> dict[tuple[str, int], int] | None:
     return {(topic.decode("ascii"), int(partition)): int(offset) for topic, partition, offset in lines}
 
 
-def simple_epochs(data: bytes) -> list[tuple[int, int]] | None:
+def _simple_epochs(data: bytes) -> list[tuple[int, int]] | None:
     """Parse leader epochs and their first offsets; return None for any unusual content.
 
     Args:
@@ -562,6 +562,25 @@ def simple_epochs(data: bytes) -> list[tuple[int, int]] | None:
         return None
     lines = EPOCH_LINE.findall(found[2])
     return [(int(epoch), int(start)) for epoch, start in lines] if len(lines) == int(found[1]) else None
+
+
+def leader_epochs(listing: PartitionListing) -> Sequence[tuple[int, int]]:
+    """Return leader epochs and their first offsets; none if their checkpoint is missing or cannot be read."""
+    path = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
+    if path is None:
+        return ()
+    try:
+        data = read_file(listing.storage, path)
+        found = _simple_epochs(data)
+        return _decoded_epochs(data, path) if found is None else found
+    except SeglogError:
+        return ()
+
+
+def _decoded_epochs(data: bytes, path: Path) -> Sequence[tuple[int, int]]:
+    from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint  # noqa: PLC0415 - loads declarations
+
+    return decode_leader_epoch_checkpoint(data, Location(str(path))).entries
 
 
 # -- offset checkpoints of a log directory, read as brokers read them at start (chapter 51) ----------------------------

@@ -538,8 +538,8 @@ class Partition(Closing):
         require_offset("offset", offset)
         is_in_last = not self.segments or offset >= self.segments[-1].base_offset
         if offset < self.log_start_offset or (is_in_last and self._is_above_end(offset)):
-            known = f"{self.log_start_offset} to {self.log_end_offset}{self._tiered_text}"
-            msg = f"{self.path}: offset {offset} is not from {known}"
+            known = f"from {self.log_start_offset} to {self.log_end_offset}{self._tiered_text}"
+            msg = f"{self.path}: offset {offset} is not {known}"
             raise OffsetOutOfRangeError(msg)
 
     def _is_above_end(self, offset: int) -> bool:
@@ -560,9 +560,7 @@ class Partition(Closing):
     def _watched(
         self, on_gap: OnGap | None, from_offset: int | None, to_offset: int, on_corrupt: OnCorrupt | None = None
     ) -> AtBorder:
-        """Return the function that a reader calls at borders between segments.
-
-        What `GapWatch.at_start` reports is reported at once.
+        """Return the function that a reader calls at borders; what `GapWatch.at_start` reports is reported at once.
 
         Args:
             on_gap: called with each gap; by default a Python warning is raised.

@@ -227,7 +227,7 @@ def report_of(
 
 
 TWICE: Final = "SEG-PDR-013"
-"""The rule that entries break whose offsets another log has, too."""
+"""The rule that an entry breaks whose offsets another log also has."""
 
 
 class PlacedEntry(NamedTuple):

@@ -13,8 +13,7 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location, SeglogError, UsageError, write_errors
-from seglog_format.log.gaps import leader_epochs
-from seglog_format.log.listing import list_partition
+from seglog_format.log.listing import leader_epochs, list_partition
 from seglog_format.log.remote_store import RemoteCopies
 from seglog_format.model import GREATEST_OFFSET, CheckpointedOffset, EpochStart, MissingOffsets
 from seglog_format.names import (

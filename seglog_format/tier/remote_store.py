@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from seglog_format.log.gaps import warn_caller
+from seglog_format.errors import warn_caller
 from seglog_format.log.listing import checkpointed_offset
 from seglog_format.log.remote_store import RemoteOffsets
 from seglog_format.names import REMOTE_LOG_METADATA_TOPIC, FileKind

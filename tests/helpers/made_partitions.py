@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from helpers.batches import batch, record
 from seglog_format.storage.files import LocalFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 EPOCHS = "leader-epoch-checkpoint"
@@ -143,3 +143,29 @@ class CountedHandle:
 
     def close(self) -> None:
         self.handle.close()
+
+
+def flipped(data: bytes, position: int = -1, by: int = 1) -> bytes:
+    """Return bytes with one of them changed."""
+    changed = bytearray(data)
+    changed[position] ^= by
+    return bytes(changed)
+
+
+def singles(offsets: Iterable[int]) -> bytes:
+    """Return a batch of one record for each offset."""
+    return b"".join(map(entry, offsets))
+
+
+RECORD: Final = record(3, 0, b"kk", b"vvv", ((b"h", b"x"), (b"i", None)))
+UNREADABLE_BATCHES: Mapping[str, bytes] = {
+    "magic 3": flipped(entry(5, 5), 16, 1),
+    "magic 9": flipped(entry(5, 5), 16, 11),
+    "records that do not decode": entry(5, 5, records_count=6),
+    "an undefined codec": entry(5, 5, attributes=7),
+    **{
+        f"a record of {size} bytes": batch(bytes([2 * size]) + RECORD[1 : size + 1], base_offset=5, last_offset_delta=4)
+        for size in range(len(RECORD) - 1)
+    },
+}
+"""Batches of the offsets 5 to 9 with the right checksum, which covers no magic, and which no reader can read."""

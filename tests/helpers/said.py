@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from helpers.support import REPOSITORY
 from seglog_format import open_partition
 from seglog_format.cli.main import run
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     """An exit status, and the first and next offset of everything that is missing or damaged."""
 
 Capture = pytest.CaptureFixture[str]
+
+WHOLE, FOUND, UNREAD = 0, 1, 3
+"""Exit statuses."""
 
 
 def lines_of(words: list[str], capsys: Capture) -> tuple[int, list[dict[str, Any]]]:
@@ -119,3 +123,24 @@ IN_FULL: Mapping[str, Callable[[Path, Capture], Said]] = {
     "scan": by_scan,
 }
 """What reads every segment, and tells offsets."""
+
+
+def status_of_command(command: str, path: Path, capsys: Capture) -> int:
+    """Return the exit status of a command for a partition; `diff` compares it with itself."""
+    if command == "diff":
+        return lines_of(["diff", str(path), str(path)], capsys)[0]
+    if command == "find":
+        return lines_of(["find", "no record has this", str(path)], capsys)[0]
+    if command == "export":
+        target = str(path.parent.parent / "table")
+        return lines_of(["export", str(path), "--to", target, "--format", "jsonl"], capsys)[0]
+    return IN_FULL[command](path, capsys)[0]
+
+
+def documented_status(kind: str, command: str) -> int:
+    """Return the status that the page of commands says."""
+    page = (REPOSITORY / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")] for line in page.splitlines()]
+    heads = next(row for row in rows if "at PATH" in row)
+    (row,) = (row for row in rows if len(row) > 1 and row[1].startswith(kind))
+    return int(row[next(number for number, cell in enumerate(heads) if command in cell.split(", "))])

@@ -119,10 +119,7 @@ def record(history: Recorded) -> None:
     history.kept.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="seglog-brokers-", dir=MEMORY if MEMORY.is_dir() else None) as name:
         scratch = Path(name)
-        with (
-            recording(scratch, sync_seconds=SYNC_SECONDS) as recorded,
-            _clients(history) as oracle,
-        ):
+        with recording(scratch, sync_seconds=SYNC_SECONDS) as recorded, _clients(history) as oracle:
             life = Life(history, scratch / "home", recorded, oracle, ends=history.ends)
             life.run()
             shutil.copy(scratch / "operations.jsonl", history.kept)

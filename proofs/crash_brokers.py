@@ -32,15 +32,7 @@ from seglog_conformance.crash.run import MEMORY, Result, failure_of, write_failu
 from seglog_conformance.crash.workload import ANSWERED, WorkloadError
 from seglog_conformance.toolchains import child_processes
 
-from proofs.broker_histories import (
-    DISKS,
-    RELEASES,
-    STOP,
-    Recorded,
-    on_disk,
-    record,
-    started_on,
-)
+from proofs.broker_histories import DISKS, RELEASES, STOP, Recorded, on_disk, record, started_on
 from proofs.broker_promises import NO_START, UNREADABLE, complaints
 from proofs.crash_disks import missing as missing_disks
 from proofs.harness import GrowingFile, Outcome

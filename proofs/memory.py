@@ -124,10 +124,7 @@ def sparse_tasks(made: Made, space: int | None, *, has_hole: bool) -> Iterable[t
         command("ls", "ls", "--json", address_space=space),
         lambda ended: f'"nextOffset":{first_next},' in ended.output and f'"nextOffset":{last_next},' in ended.output,
     )
-    yield (
-        command("verify", "verify", of_root=True, address_space=space),
-        lambda ended: ended.status == int(has_hole),
-    )
+    yield (command("verify", "verify", of_root=True, address_space=space), lambda ended: ended.status == int(has_hole))
     yield (
         command("recover", "recover", "--json", of_root=True, address_space=space),
         lambda ended: ended.status == int(has_hole) and str(first_next if has_hole else made.end) in ended.output,

@@ -42,15 +42,7 @@ FILLED: Final[dict[str, Any]] = {
 
 Idempotent producers of 4.1 get stuck where a new partition refuses their first batch and accepts a later one.
 """
-ACL_FIELDS: Final = (
-    "resourceType",
-    "resourceName",
-    "patternType",
-    "principal",
-    "host",
-    "operation",
-    "permissionType",
-)
+ACL_FIELDS: Final = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
 SETTINGS: Final = """\
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS

@@ -34,14 +34,8 @@ class Step:
 
 
 TOUR = (
-    Step(
-        "A log directory that Kafka 4.3.0 wrote: one partition a line.",
-        "seglog ls demo/kafka-4.3.0",
-    ),
-    Step(
-        "One partition of it: segments named by the offset they start with.",
-        "seglog ls demo/kafka-4.3.0/segs-0",
-    ),
+    Step("A log directory that Kafka 4.3.0 wrote: one partition a line.", "seglog ls demo/kafka-4.3.0"),
+    Step("One partition of it: segments named by the offset they start with.", "seglog ls demo/kafka-4.3.0/segs-0"),
     Step(
         "The oldest format in the collection: messages written by Kafka 0.8.2 have no timestamps.",
         "seglog dump demo/kafka-0.8.2.2/codec-snappy-0 --to 4",
@@ -78,11 +72,7 @@ TOUR = (
         lines=30,
         stage="check",
     ),
-    Step(
-        "What does such a rule say?",
-        "seglog explain SEG-RCV-003",
-        stage="check",
-    ),
+    Step("What does such a rule say?", "seglog explain SEG-RCV-003", stage="check"),
     Step(
         "Every rule again, by compiled code, which `make` has made once (a minute).",
         "seglog verify --engine columnar --stats demo/kafka-4.3.0/segs-0",

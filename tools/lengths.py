@@ -13,10 +13,7 @@ LONGEST_MODULE_LINES: Final = 700
 LONGEST_FUNCTION_LINES: Final = 60
 """Without the docstring."""
 
-SOURCES: Final = (
-    *("seglog_format", "conformance", "proofs", "benchmarks", "tools", "tests"),
-    "pyspark_seglog.py",
-)
+SOURCES: Final = (*("seglog_format", "conformance", "proofs", "benchmarks", "tools", "tests"), "pyspark_seglog.py")
 
 DIRECTORIES: Final = {
     "tests/": (900, LONGEST_FUNCTION_LINES, "a chapter's tests are in one module, and are read one by one"),

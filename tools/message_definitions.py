@@ -183,12 +183,7 @@ def stored(each: Layout, version: int) -> list[Any]:
 
 def _stored(fields: list[Layout], version: int) -> list[Any]:
     return [
-        [
-            field["name"],
-            field["type"],
-            field.get("nullable", False),
-            _stored(field.get("fields", []), version),
-        ]
+        [field["name"], field["type"], field.get("nullable", False), _stored(field.get("fields", []), version)]
         for field in fields
         if "tag" not in field and _is_in(field.get("versions", "0+"), version)
     ]

@@ -304,11 +304,7 @@ def _transactions(family: Family) -> None:
     why = "Producer id 0 is a producer as any other."
     for name, units, found in (
         ("alone", [data(0, b"a", producer_id=0), marker("ABORT", 1, producer_id=0)], (aborted(0, 0, 1, 2),)),
-        (
-            "open",
-            [data(0, b"a", producer_id=0), data(1, b"b"), marker("ABORT", 2)],
-            (aborted(9, 1, 2, 0),),
-        ),
+        ("open", [data(0, b"a", producer_id=0), data(1, b"b"), marker("ABORT", 2)], (aborted(9, 1, 2, 0),)),
     ):
         build(f"aborted-producer-0-{name}", why, units, *found)
     why = "Batches outside of transactions begin none, and an ABORT after them ends nothing."

@@ -78,7 +78,12 @@ def scenario(
 ) -> Scenario:
     """Return a pass over some segments and an active one."""
     log = Log([*segments, active], modified, more)
-    request = {"files": hexed(log.files()), "config": {**SETTINGS, **(config or {})}, "now": str(now), "options": {"modified": log.times(), **options}}  # fmt: skip
+    request = {
+        "files": hexed(log.files()),
+        "config": {**SETTINGS, **(config or {})},
+        "now": str(now),
+        "options": {"modified": log.times(), **options},
+    }
     return Scenario(f"compact-{name}", "compact", why, basis, request, over)
 
 
@@ -156,7 +161,10 @@ def _tombstones() -> Iterator[Scenario]:
 def _messages() -> Iterator[Scenario]:
     """Messages of magic 0 and 1."""
     old = must("SEG-CMP-020", since="4.0")
-    plain = [Msg(offset=at, magic=1, timestamp=NOW + at, key=key, value=b"v%d" % at) for at, key in enumerate((b"a", b"b", b"a"))]  # fmt: skip
+    plain = [
+        Msg(offset=at, magic=1, timestamp=NOW + at, key=key, value=b"v%d" % at)
+        for at, key in enumerate((b"a", b"b", b"a"))
+    ]
     yield scenario("messages", "Remaining messages of magic 0 and 1 are converted to batches.", old, (0, [*plain, keyed(3, "c")]))  # fmt: skip
     zeros = [Msg(offset=at, magic=0, key=key, value=b"v%d" % at) for at, key in enumerate((b"a", b"b", b"a"))]
     yield scenario("messages-without-time", "Converted messages of magic 0 have no timestamp.", old, (0, [*zeros, keyed(3, "c")]))  # fmt: skip
@@ -439,7 +447,9 @@ def _expired(base: int, producer_epoch: int = 2, kind: str = "COMMIT") -> Batch:
     """Return an end marker whose delete horizon the clock has reached."""
     kept, horizon = ended(kind, base, producer_epoch), NOW + 100_000
     recs = tuple(replace(rec, time=NOW - horizon) for rec in kept.recs)
-    return replace(kept, attributes=CONTROL | TRANSACTIONAL | DELETE_HORIZON, base_timestamp=horizon, max_timestamp=NOW, recs=recs)  # fmt: skip
+    return replace(
+        kept, attributes=CONTROL | TRANSACTIONAL | DELETE_HORIZON, base_timestamp=horizon, max_timestamp=NOW, recs=recs
+    )
 
 
 def _group_edges() -> Iterator[Scenario]:
@@ -464,7 +474,11 @@ def _group_edges() -> Iterator[Scenario]:
 def _rewritten() -> Iterator[Scenario]:
     """Yield batches of each codec that lose a record, that get a delete horizon, and that have reached theirs."""
     headers = ((b"h", None), (b"", b""), (b"h", b"1"), (b"n", None))
-    kept = (Rec(key=b"b", headers=headers), Rec(key=b"c", value=b"", delta=40_000, time=2**33), Rec(key=b"", delta=70_000))  # fmt: skip
+    kept = (
+        Rec(key=b"b", headers=headers),
+        Rec(key=b"c", value=b"", delta=40_000, time=2**33),
+        Rec(key=b"", delta=70_000),
+    )
     which, tombs = must("SEG-CMP-018", "SEG-CMP-019"), must("SEG-CMP-011", "SEG-CMP-018", since="3.1")
     horizon = NOW + 100_000
     config = {"index.interval.bytes": "4096"}

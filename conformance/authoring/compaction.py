@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from authoring.batches import (
-    CONTROL,
-    LOG_APPEND_TIME,
-    TRANSACTIONAL,
-    Batch,
-    Rec,
-)
+from authoring.batches import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Rec
 from authoring.casefile import Family, must
 from authoring.codecs import gzip, xerial, zstd
 from authoring.control import CLEANED, data, empty, marker
@@ -31,7 +25,7 @@ def compaction() -> Family:
         "COMPACTED": {
             "effect": "Compacted topics hold the state of applications. A reader that stumbles over what the cleaner leaves rebuilds it wrong, or never gets to the end.",
             "links": [],
-        },
+        }
     }
     family = Family(45, "compaction-results", "What compaction leaves for a reader", "facts 5.7", flags=flags)
     basis = must("SEG-REC-012", "SEG-BAT-016", flags=("COMPACTED",))

@@ -6,16 +6,7 @@ import struct
 from dataclasses import replace
 from typing import Any, Final
 
-from authoring.batches import (
-    CONTROL,
-    COUNT,
-    DELETE_HORIZON,
-    LOG_APPEND_TIME,
-    TRANSACTIONAL,
-    Batch,
-    Rec,
-    with_field,
-)
+from authoring.batches import CONTROL, COUNT, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Rec, with_field
 from authoring.casefile import Family, lay, may, must, should
 from authoring.codecs import gzip
 from authoring.primitives import uvarint
@@ -66,7 +57,15 @@ def marker(
     """Return the batch that ends a transaction."""
     rec = control_record(TYPES.index(kind), marker_value(epoch))
     rec = replace(rec, control=(*rec.control, ("coordinatorEpoch", epoch)))
-    return Batch(base=base, recs=(rec,), attributes=MARKER, producer_id=producer_id, producer_epoch=producer_epoch, base_timestamp=at, leader_epoch=leader_epoch)  # fmt: skip
+    return Batch(
+        base=base,
+        recs=(rec,),
+        attributes=MARKER,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_timestamp=at,
+        leader_epoch=leader_epoch,
+    )
 
 
 def kraft(kind: str, value: bytes, base: int = 5) -> Batch:
@@ -78,7 +77,14 @@ def kraft(kind: str, value: bytes, base: int = 5) -> Batch:
 def data(base: int, *values: bytes, producer_id: int = 9, transactional: bool = True, sequence: int = 0) -> Batch:
     """Return a batch of a producer."""
     recs = tuple(Rec(key=b"p%d" % producer_id, value=value) for value in values)
-    return Batch(base=base, recs=recs, attributes=TRANSACTIONAL if transactional else 0, producer_id=producer_id, producer_epoch=2, base_sequence=sequence)  # fmt: skip
+    return Batch(
+        base=base,
+        recs=recs,
+        attributes=TRANSACTIONAL if transactional else 0,
+        producer_id=producer_id,
+        producer_epoch=2,
+        base_sequence=sequence,
+    )
 
 
 def voters(*ids: int) -> bytes:
@@ -164,7 +170,12 @@ def empty_batches() -> Family:
     )
     rest = with_field(Batch(base=3).encoded(), COUNT, 0)
     behind = Batch(base=4)
-    header = {**empty(3, 0, leader_epoch=0, max_timestamp=1000).answer(0), "sizeInBytes": len(rest), "baseTimestamp": "1000", "crc": int.from_bytes(rest[17:21], "big")}  # fmt: skip
+    header = {
+        **empty(3, 0, leader_epoch=0, max_timestamp=1000).answer(0),
+        "sizeInBytes": len(rest),
+        "baseTimestamp": "1000",
+        "crc": int.from_bytes(rest[17:21], "big"),
+    }
     answers = [header, behind.answer(len(rest))]
     whole = len(rest) + len(behind.encoded())
     family.either(
@@ -243,7 +254,14 @@ def control_records() -> Family:
             ),
             kraft(kind, value, base),
         )
-    several = Batch(base=0, attributes=CONTROL, recs=tuple(control_record(TYPES.index(kind), KRAFT_VALUES[kind]) for kind in ("LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS")))  # fmt: skip
+    several = Batch(
+        base=0,
+        attributes=CONTROL,
+        recs=tuple(
+            control_record(TYPES.index(kind), KRAFT_VALUES[kind])
+            for kind in ("LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS")
+        ),
+    )
     why = "KRaft writes several control records in one batch."
     family.valid("three-in-a-batch", why, must("SEG-CTL-009", "SEG-CTL-006", needs=needs, since="3.8"), several)
     _unusual_keys(family)

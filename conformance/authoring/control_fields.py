@@ -6,14 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from authoring.casefile import Json, must
-from authoring.control import (
-    KRAFT_VALUES,
-    TYPES,
-    control_key,
-    kraft,
-    marker,
-    marker_value,
-)
+from authoring.control import KRAFT_VALUES, TYPES, control_key, kraft, marker, marker_value
 
 if TYPE_CHECKING:
     from authoring.batches import Batch

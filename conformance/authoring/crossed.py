@@ -10,16 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from authoring.batches import (
-    CONTROL,
-    CRC,
-    DELETE_HORIZON,
-    LOG_APPEND_TIME,
-    TRANSACTIONAL,
-    Batch,
-    Rec,
-    with_field,
-)
+from authoring.batches import CONTROL, CRC, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Rec, with_field
 from authoring.casefile import Basis, Family
 from authoring.codecs import gzip, lz4_frame, lz4_frame_v0, xerial, zstd
 from authoring.control import LEADER_CHANGE, empty, kraft, marker

@@ -183,7 +183,13 @@ def _inside(family: Family) -> None:
         def wrapper(damaged: int, *, count: int = 3, magic: int = magic, inner: tuple[Msg, ...] = inner) -> bytes:
             """Return a wrapper of which one message has one wrong bit in its value."""
             last_byte = (damaged + 1) * len(inner[0].encoded()) - 1
-            return Wrapper(magic=magic, offset=3 + count, inner=inner[:count], offsets=tuple(range(4, 4 + count)), compress=lambda content: gzip(flipped(content, last_byte, 3))).encoded()  # fmt: skip
+            return Wrapper(
+                magic=magic,
+                offset=3 + count,
+                inner=inner[:count],
+                offsets=tuple(range(4, 4 + count)),
+                compress=lambda content: gzip(flipped(content, last_byte, 3)),
+            ).encoded()
 
         why = "The wrapper is whole, {} is damaged: its value is changed, and only its own checksum shows it."
         for name, subject, entry in (
@@ -349,7 +355,14 @@ def counts() -> Family:
         },
     )
     basis = must("SEG-BAT-008", needs=("magic:2",), flags=("RECORDS_COUNT",))
-    rows = {"one-less": 2, "two-less": 1, "one-more": 4, "many-more": 1000, "a-million": 1_000_000, "2147483647": INT32_MAX}  # fmt: skip
+    rows = {
+        "one-less": 2,
+        "two-less": 1,
+        "one-more": 4,
+        "many-more": 1000,
+        "a-million": 1_000_000,
+        "2147483647": INT32_MAX,
+    }
     hostile = should("SEG-BAT-008", needs=("magic:2",), flags=("RECORDS_COUNT",))
     for name, number in rows.items():
         family.invalid(

@@ -41,7 +41,7 @@ FLAGS: Final[dict[str, Json]] = {
     "FIELD_LIMITS": {
         "effect": "A number that is kept in fewer bits than its field, or as floating point, is another number: an offset, a producer, a length that nobody wrote.",
         "links": [],
-    },
+    }
 }
 FLAG: Final = tuple(FLAGS)
 SOURCE: Final = "the declarations in seglog_format/schema"
@@ -71,7 +71,13 @@ def limits(kind: str) -> dict[str, tuple[int, ...]]:
     """
     if kind == "length":
         above = 2**16 + 1, 100_000
-        return {"empty": (-1, 0), "8-bits": around(8), "15-bits": (32767, 32768), "16-bits": (65535, 65536), "more": above}  # fmt: skip
+        return {
+            "empty": (-1, 0),
+            "8-bits": around(8),
+            "15-bits": (32767, 32768),
+            "16-bits": (65535, 65536),
+            "more": above,
+        }
     if kind == "count":
         return {
             "empty": (0,),
@@ -126,11 +132,15 @@ class Field:
 
     def case(self, op: str, group: str) -> str:
         """Return the name of the case of some values."""
-        return f"{op}-{re.sub('(?<=[a-z])(?=[A-Z])', '-', self.structure).lower()}-{self.name.lower()}-{group}".replace("_", "-")  # fmt: skip
+        return f"{op}-{re.sub('(?<=[a-z])(?=[A-Z])', '-', self.structure).lower()}-{self.name.lower()}-{group}".replace(
+            "_", "-"
+        )
 
     def why(self, group: str) -> str:
         """Return the reason for it."""
-        size = {"whole": "its whole type", "empty": "nothing", "more": "16 bits and more"}.get(group, group.replace("-", " "))  # fmt: skip
+        size = {"whole": "its whole type", "empty": "nothing", "more": "16 bits and more"}.get(
+            group, group.replace("-", " ")
+        )
         return f"The field {self.name.replace('_', ' ')} of {self.structure} at the limits of {size}: no bit is lost."
 
 
@@ -644,7 +654,9 @@ def parsed(family: Family) -> None:
                 for suffix, request, found in _files(field, values):
                     asked = {"kind": kind, "name": file_name, **request}
                     name = field.case("parse", group) + suffix
-                    basis = basis_of(field, needs=("parse:metadata-snapshot",) if structure == "MetadataSnapshotFileName" else ())  # fmt: skip
+                    basis = basis_of(
+                        field, needs=("parse:metadata-snapshot",) if structure == "MetadataSnapshotFileName" else ()
+                    )
                     family.add(name, "parse", "valid", field.why(group), basis, request=asked, expect={"object": found})
 
 

@@ -77,7 +77,10 @@ PACKED: Final = {"gzip": gzip, "snappy": xerial, "lz4": lz4_frame, "zstd": zstd}
 def gzip_stored(content: bytes) -> bytes:
     """Return a gzip member that is as large as its content."""
     pieces = [content[at : at + 65535] for at in range(0, len(content), 65535)]
-    blocks = [bytes([at == len(pieces) - 1]) + struct.pack("<HH", len(piece), len(piece) ^ 0xFFFF) + piece for at, piece in enumerate(pieces)]  # fmt: skip
+    blocks = [
+        bytes([at == len(pieces) - 1]) + struct.pack("<HH", len(piece), len(piece) ^ 0xFFFF) + piece
+        for at, piece in enumerate(pieces)
+    ]
     return GZIP_HEADER + b"".join(blocks) + struct.pack("<II", crc32(content), len(content))
 
 
@@ -323,7 +326,11 @@ def ends_at(*positions: int) -> list[Batch]:
     units: list[Batch] = []
     for at, (start, end) in enumerate(pairwise(positions)):
         size = end - start
-        length = next(n for n in range(size - HEADER_SIZE - 12, size) if len(Batch(recs=(Rec(key=None, value=bytes(n)),)).encoded()) == size)  # fmt: skip
+        length = next(
+            n
+            for n in range(size - HEADER_SIZE - 12, size)
+            if len(Batch(recs=(Rec(key=None, value=bytes(n)),)).encoded()) == size
+        )
         units.append(Batch(base=at, recs=(Rec(key=None, value=b"v" * length),), base_timestamp=1000 + at))
     return [*units, Batch(base=len(units), base_timestamp=1000 + len(units))]
 
@@ -369,12 +376,19 @@ def _on_log(family: Family, name: str, units: Sequence[Batch], base: int) -> Non
     request: Json = {"data": log[name_of(base)].hex(), "baseOffset": str(base), "indexIntervalBytes": 0}
     basis = must("SEG-ROL-010", "SEG-ROL-011", flags=flags, since="4.1")
     family.add(f"index-{name}", "index", "valid", text, basis, request=request, expect={"files": {".index": index.hex(), ".timeindex": times.hex()}})  # fmt: skip
-    request = {"files": hexed(log), "options": {"indexIntervalBytes": 0, "logStartOffset": str(base), "recoveryPoint": str(base)}}  # fmt: skip
+    request = {
+        "files": hexed(log),
+        "options": {"indexIntervalBytes": 0, "logStartOffset": str(base), "recoveryPoint": str(base)},
+    }
     expect: Json = {"nextOffset": str(units[-1].next_offset), "truncatedBytes": 0, "files": hexed(whole)}
     family.add(f"recover-{name}", "recover", "valid", text, must("SEG-RCV-025", flags=flags), request=request, expect=expect)  # fmt: skip
     cut = units[len(units) // 2]
     kept = [unit for unit in units if unit.base < cut.base]
-    request = {"files": hexed(whole), "offset": str(cut.base), "options": {"indexIntervalBytes": 0, "logStartOffset": str(base)}}  # fmt: skip
+    request = {
+        "files": hexed(whole),
+        "offset": str(cut.base),
+        "options": {"indexIntervalBytes": 0, "logStartOffset": str(base)},
+    }
     expect = {"nextOffset": str(cut.base), "files": {name_of(base): bytes_of(kept).hex()}}
     family.add(f"truncate-{name}", "truncate", "valid", text, must("SEG-TRN-001", flags=flags), request=request, expect=expect)  # fmt: skip
     position = 0
@@ -388,7 +402,9 @@ def _on_log(family: Family, name: str, units: Sequence[Batch], base: int) -> Non
         found = {"offset": str(unit.base), "timestamp": str(unit.newest)}
         family.add(f"lookup-{name}-time-{unit.newest}", "lookup", "valid", text, must("SEG-LKP-008", flags=flags), request=asked, expect={"found": found})  # fmt: skip
     for unit in (units[len(units) // 2], units[-1]):
-        records = [record for answer in lay(units)[1] for record in answer["records"] if int(record["offset"]) >= unit.base]  # fmt: skip
+        records = [
+            record for answer in lay(units)[1] for record in answer["records"] if int(record["offset"]) >= unit.base
+        ]
         asked = {"files": hexed(whole), "offset": str(unit.base), "options": {"logStartOffset": str(base)}}
         expect = {"records": records, "nextOffset": str(units[-1].next_offset)}
         family.add(f"read-{name}-{unit.base}", "read", "valid", text, must("SEG-LKP-002", "SEG-LKP-003", flags=flags), request=asked, expect=expect)  # fmt: skip
@@ -406,8 +422,21 @@ def _last_offsets(family: Family) -> None:
         base = int(units[0].answer(0)["baseOffset"])
         epochs = {} if isinstance(units[0], Msg) else {"leader-epoch-checkpoint": f"0\n1\n0 {base}\n".encode()}
         log = {name_of(base): bytes_of(units)}
-        left = {**log, name_of(base, ".index"): offset_index(units, 0, base), name_of(base, ".timeindex"): time_index(units, 0, base), **epochs}  # fmt: skip
-        request = {"files": hexed(log), "options": {"indexIntervalBytes": 0, "logStartOffset": str(base), "recoveryPoint": str(base), "likeBroker": False}}  # fmt: skip
+        left = {
+            **log,
+            name_of(base, ".index"): offset_index(units, 0, base),
+            name_of(base, ".timeindex"): time_index(units, 0, base),
+            **epochs,
+        }
+        request = {
+            "files": hexed(log),
+            "options": {
+                "indexIntervalBytes": 0,
+                "logStartOffset": str(base),
+                "recoveryPoint": str(base),
+                "likeBroker": False,
+            },
+        }
         expect = {"nextOffset": str(last + 1), "truncatedBytes": 0, "names": sorted(left), "files": hexed(left)}
         basis = must("SEG-LOG-013", "SEG-RCV-025", flags=("FIELD_LIMITS",), needs=("recovery:by-the-text",))
         why = "The log ends at the last offset that a log can have."
@@ -451,7 +480,10 @@ def _greatest(family: Family) -> None:
         why = "The entry ends at the greatest number of 64 bits: its records can be read, and no offset is after it."
         following = {"beyond 64 bits": top + 1, "around": -top - 1}
         rest: Json = {"consumed": len(data_of), "tail": None}
-        allowed = [{"branch": branch, "batches": [{**answer, "nextOffset": str(at)}], **rest} for branch, at in following.items()]  # fmt: skip
+        allowed = [
+            {"branch": branch, "batches": [{**answer, "nextOffset": str(at)}], **rest}
+            for branch, at in following.items()
+        ]
         needs = tuple(sorted(features([unit])))
         family.either(f"decode-ends-at-the-greatest-{name}", why, replace(own, needs=needs), data_of, allowed)
         read = replace(own, needs=(*needs, "policy:read"))
@@ -509,7 +541,9 @@ def _outside(family: Family) -> None:
 # -- producers and transactions ---------------------------------------------------------------------------------------
 
 
-def _append(family: Family, name: str, why: str, rule: str, log: Sequence[Unit], new: Unit, expect: Json, **more: str) -> None:  # fmt: skip
+def _append(
+    family: Family, name: str, why: str, rule: str, log: Sequence[Unit], new: Unit, expect: Json, **more: str
+) -> None:
     end = log[-1].next_offset if log else 0
     request = {
         "data": new.encoded().hex(),
@@ -561,11 +595,34 @@ def _transactions(family: Family) -> None:
     """Add committed transactions beside aborted ones, and one that is open since offset 0."""
     listed = must("SEG-TXN-009", "SEG-TXN-003", flags=OFTEN)
     one, two = {"producer_id": 1}, {"producer_id": 2}
-    commits = [data(0, b"a", **one), data(1, b"b", **two), marker("COMMIT", 2, producer_id=1), marker("ABORT", 3, producer_id=2)]  # fmt: skip
-    swapped = [data(0, b"a", **one), data(1, b"b", **two), marker("ABORT", 2, producer_id=2), marker("COMMIT", 3, producer_id=1)]  # fmt: skip
-    again = [data(0, b"a"), marker("COMMIT", 1), data(2, b"b", sequence=1), marker("ABORT", 3), data(4, b"c", sequence=2), marker("COMMIT", 5)]  # fmt: skip
+    commits = [
+        data(0, b"a", **one),
+        data(1, b"b", **two),
+        marker("COMMIT", 2, producer_id=1),
+        marker("ABORT", 3, producer_id=2),
+    ]
+    swapped = [
+        data(0, b"a", **one),
+        data(1, b"b", **two),
+        marker("ABORT", 2, producer_id=2),
+        marker("COMMIT", 3, producer_id=1),
+    ]
+    again = [
+        data(0, b"a"),
+        marker("COMMIT", 1),
+        data(2, b"b", sequence=1),
+        marker("ABORT", 3),
+        data(4, b"c", sequence=2),
+        marker("COMMIT", 5),
+    ]
     open_since_0 = [data(0, b"a", **one), data(1, b"b", **two), marker("ABORT", 2, producer_id=2), Batch(base=3), marker("COMMIT", 4, producer_id=3)]  # fmt: skip
-    both_open = [data(0, b"a", **one), data(1, b"b", **two), marker("COMMIT", 2, producer_id=2), data(3, b"c"), marker("ABORT", 4)]  # fmt: skip
+    both_open = [
+        data(0, b"a", **one),
+        data(1, b"b", **two),
+        marker("COMMIT", 2, producer_id=2),
+        data(3, b"c"),
+        marker("ABORT", 4),
+    ]
     rows: dict[str, tuple[list[Batch], bytes, tuple[int, ...], int]] = {
         "commit-then-abort": (commits, aborted(2, 1, 3, 4), (0,), 4),
         "abort-then-commit": (swapped, aborted(2, 1, 2, 0), (0,), 4),
@@ -576,7 +633,11 @@ def _transactions(family: Family) -> None:
     for name, (units, index, offsets, end) in rows.items():
         log = {name_of(0): bytes_of(units)}
         is_open = name.startswith("open-since-0")
-        why = "A transaction is open since offset 0." if is_open else "Only aborted transactions are listed, never a committed one."  # fmt: skip
+        why = (
+            "A transaction is open since offset 0."
+            if is_open
+            else "Only aborted transactions are listed, never a committed one."
+        )
         built = {".index": offset_index(units, 4096), ".timeindex": time_index(units, 4096), ".txnindex": index}
         request: Json = {"data": log[name_of(0)].hex(), "baseOffset": "0", "indexIntervalBytes": 4096}
         family.add(f"index-{name}", "index", "valid", why, listed, request=request, expect={"files": hexed(built)})
@@ -586,7 +647,9 @@ def _transactions(family: Family) -> None:
         family.add(f"recover-{name}", "recover", "valid", why, must("SEG-RCV-008", "SEG-RCV-025", flags=OFTEN), request=request, expect=expect)  # fmt: skip
         listing = {**log, name_of(0, ".txnindex"): index}
         for suffix, files in (("", listing), ("-without-index", log)):
-            records = [record for answer in lay(units)[1] for record in answer["records"] if int(record["offset"]) in offsets]  # fmt: skip
+            records = [
+                record for answer in lay(units)[1] for record in answer["records"] if int(record["offset"]) in offsets
+            ]
             request = {"files": hexed(files), "offset": "0", "isolation": "read_committed"}
             expect = {"records": records, "nextOffset": str(end)}
             rule = must("SEG-LKP-012" if is_open else "SEG-LKP-011", flags=OFTEN)

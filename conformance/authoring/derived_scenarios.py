@@ -69,16 +69,34 @@ def _cleaned() -> Iterator[Scenario]:
     yield clean("open-since-0-others-ended", why, since_0, (0, [first, keyed(1, "a"), keyed(2, "a")]), (10, [keyed(10, "a"), replace(compact_scenarios.ended("COMMIT", 11), producer_id=8)]))  # fmt: skip
     yield clean("ended-since-0", "A transaction from offset 0 on has ended: its records are compacted.", must("SEG-CMP-008", "SEG-CMP-014"), (0, [first, keyed(1, "x"), compact_scenarios.ended("COMMIT", 2)]))  # fmt: skip
     control = must("SEG-CMP-013", "SEG-CMP-014", since="3.1")
-    mixed = [compact_scenarios.part(0, "a"), compact_scenarios.ended("COMMIT", 1), compact_scenarios.part(2, "a", 1), compact_scenarios.ended("ABORT", 3), keyed(4, "z")]  # fmt: skip
+    mixed = [
+        compact_scenarios.part(0, "a"),
+        compact_scenarios.ended("COMMIT", 1),
+        compact_scenarios.part(2, "a", 1),
+        compact_scenarios.ended("ABORT", 3),
+        keyed(4, "z"),
+    ]
     yield clean("commit-then-abort", "One producer commits, then aborts: the committed record stays.", control, (0, mixed), more=((name_of(0, ".txnindex"), aborted(9, 2, 3, 4)),))  # fmt: skip
-    turned = [compact_scenarios.part(0, "a"), compact_scenarios.ended("ABORT", 1), compact_scenarios.part(2, "a", 1), compact_scenarios.ended("COMMIT", 3), keyed(4, "z")]  # fmt: skip
+    turned = [
+        compact_scenarios.part(0, "a"),
+        compact_scenarios.ended("ABORT", 1),
+        compact_scenarios.part(2, "a", 1),
+        compact_scenarios.ended("COMMIT", 3),
+        keyed(4, "z"),
+    ]
     yield clean("abort-then-commit", "One producer aborts, then commits: the committed record stays.", control, (0, turned), more=((name_of(0, ".txnindex"), aborted(9, 0, 1, 2)),))  # fmt: skip
     which = must("SEG-CMP-008", "SEG-CMP-018", "SEG-CMP-019")
     limits = "The numbers of the records that stay are at the limits of their types."
     many = tuple((b"h", b"%d" % at) for at in range(300))
-    headed = Batch(recs=(Rec(key=b"a", headers=many), Rec(key=b"b"), Rec(key=b"c", headers=((b"n" * 300, b"v" * 300),))), base_timestamp=NOW)  # fmt: skip
+    headed = Batch(
+        recs=(Rec(key=b"a", headers=many), Rec(key=b"b"), Rec(key=b"c", headers=((b"n" * 300, b"v" * 300),))),
+        base_timestamp=NOW,
+    )
     yield clean("limits-headers", limits, which, (0, [headed, keyed(3, "b")]))
-    long = Batch(recs=(*(Rec(key=b"%d" % size + b"k" * size, value=b"v" * size) for size in EDGES[:4]), Rec(key=b"z")), base_timestamp=NOW)  # fmt: skip
+    long = Batch(
+        recs=(*(Rec(key=b"%d" % size + b"k" * size, value=b"v" * size) for size in EDGES[:4]), Rec(key=b"z")),
+        base_timestamp=NOW,
+    )
     yield clean("limits-lengths", limits, which, (0, [long, keyed(5, "z")]))
     spread = Batch(recs=tuple(Rec(key=b"k%d" % delta, delta=delta) for delta in (0, *EDGES)), base_timestamp=NOW)
     yield clean("limits-offsets", limits, which, (0, [spread, keyed(70_000, "k0")]), active=(100_000, (keyed(100_000, "z"),)))  # fmt: skip
@@ -201,5 +219,8 @@ def _known() -> Iterator[Scenario]:
     two |= {name_of(base, ending): b"" for base in (0, 1) for ending in (".index", ".timeindex")}
     why = "The newest snapshot says which producers there are, not an older one."
     for sequence, older in product((70, 71, 78), ((name_of(1, ".snapshot"), 70), (name_of(1, ".snapshot"), 77))):
-        shots = (older[0], snapshot((9, -1), last_offset=0, sequence=older[1], time=NOW)), (name_of(2, ".snapshot"), snapshot((9, -1), last_offset=1, sequence=147 - older[1], time=NOW))  # fmt: skip
+        shots = (
+            (older[0], snapshot((9, -1), last_offset=0, sequence=older[1], time=NOW)),
+            (name_of(2, ".snapshot"), snapshot((9, -1), last_offset=1, sequence=147 - older[1], time=NOW)),
+        )
         yield write(f"newer-of-{older[1]}-then-{sequence}", why, must("SEG-PSN-005", "SEG-APP-007"), append(sent(9, sequence, epoch=2)), LOOK, files=two, over=shots, options={"cleanShutdown": True})  # fmt: skip

@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from authoring.batches import (
-    LOG_APPEND_TIME,
-    Batch,
-    Rec,
-)
+from authoring.batches import LOG_APPEND_TIME, Batch, Rec
 from authoring.casefile import Basis, Family, Json, lay, may, must, should
 from authoring.codecs import gzip
 from authoring.control import CLEANED, data, empty, marker

@@ -5,24 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from authoring.batches import (
-    LOG_APPEND_TIME,
-    Batch,
-    Rec,
-)
+from authoring.batches import LOG_APPEND_TIME, Batch, Rec
 from authoring.casefile import Basis, Family, must
 from authoring.codecs import gzip
 from authoring.control import data, empty, marker
 from authoring.messages import Msg, Wrapper
-from authoring.segments import (
-    INTERVAL,
-    SIZE,
-    aborted,
-    bytes_of,
-    offset_index,
-    row,
-    time_index,
-)
+from authoring.segments import INTERVAL, SIZE, aborted, bytes_of, offset_index, row, time_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

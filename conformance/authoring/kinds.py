@@ -247,7 +247,10 @@ def _names(to: Repairs) -> None:
     for count in (1, 2):
         for short in combinations(kinds, count):
             files = segment(SECOND, 15)
-            moved = {name.lstrip("0") if name.endswith(short) and name[20:] in short else name: content for name, content in files.items()}  # fmt: skip
+            moved = {
+                name.lstrip("0") if name.endswith(short) and name[20:] in short else name: content
+                for name, content in files.items()
+            }
             left = {**segment(FIRST), **files, **epochs((0, 0))}
             name = "-and-".join(one[1:] for one in short)
             to.recover(f"few-digits-of-{name}", why, rule, {**segment(FIRST), **moved}, left, 24, modes="t")
@@ -265,7 +268,10 @@ def _truncations(to: Repairs) -> None:
         to.truncate(f"indexed-aborted-{offset}", why, must("SEG-TRN-006"), offset, whole, kept, unlike=unlike)
     for offset in (3, 9, 12):
         shots = {name_of(base, ".snapshot"): EMPTY for base in (offset - 1, offset, offset + 1)}
-        kept = {**segment(FIRST[: offset // 3]), **{name: shots[name] for name in shots if name <= name_of(offset, ".snapshot")}}  # fmt: skip
+        kept = {
+            **segment(FIRST[: offset // 3]),
+            **{name: shots[name] for name in shots if name <= name_of(offset, ".snapshot")},
+        }
         why = "Truncation keeps a snapshot at the offset, and removes those above."
         given = {**segment(FIRST), **shots}
         unlike = [name_of(offset - 1, ".snapshot"), name_of(0, ".timeindex")]
@@ -304,7 +310,10 @@ def _lost(family: Family) -> None:
 def _find(
     family: Family, name: str, why: str, basis: Basis, files: dict[str, bytes], found: Json | None, **asked: int | Json
 ) -> None:
-    request: Json = {"files": hexed(files), **{key: value if isinstance(value, dict) else str(value) for key, value in asked.items()}}  # fmt: skip
+    request: Json = {
+        "files": hexed(files),
+        **{key: value if isinstance(value, dict) else str(value) for key, value in asked.items()},
+    }
     family.add(name, "lookup", "valid", why, basis, request=request, expect={"found": found})
 
 
@@ -324,14 +333,24 @@ def _entries(family: Family) -> None:
     early = row(4, start=0, step=10)
     why = "A time of 0 is one: the time index begins with an entry of that time."
     tix = should("SEG-TIX-009", "SEG-TIX-008", needs=PROOF)
-    first = [replace(early[0], recs=early[0].recs[:1], last_delta=0), *(replace(one, base=one.base - 2) for one in early[1:])]  # fmt: skip
+    first = [
+        replace(early[0], recs=early[0].recs[:1], last_delta=0),
+        *(replace(one, base=one.base - 2) for one in early[1:]),
+    ]
     for name, units, time, entry, offset in (
         ("itself", first, 0, (0, 0), 0),
         ("then-later", first, 10, (0, 0), 1),
         ("then-last", first, 12, (12, 3), 3),
     ):
-        files = {name_of(0): bytes_of(units), name_of(0, ".timeindex"): time_entry(0, 0) + time_entry(12, 3) + time_entry(22, 6)}  # fmt: skip
-        found = {"entry": {"timestamp": str(entry[0]), "offset": str(entry[1])}, "offset": str(offset), "timestamp": str(time)}  # fmt: skip
+        files = {
+            name_of(0): bytes_of(units),
+            name_of(0, ".timeindex"): time_entry(0, 0) + time_entry(12, 3) + time_entry(22, 6),
+        }
+        found = {
+            "entry": {"timestamp": str(entry[0]), "offset": str(entry[1])},
+            "offset": str(offset),
+            "timestamp": str(time),
+        }
         find(f"time-0-{name}", why, tix, files, found, timestamp=time)
 
 
@@ -359,7 +378,11 @@ def _ranges(family: Family) -> None:
             content = b"".join(
                 struct.pack(">h", version) + one[2:] if number == at else one for number, one in enumerate(rows)
             )
-            request: Json = {"files": hexed({**files, name_of(0, ".txnindex"): content}), "fromOffset": "0", "toOffset": "15"}  # fmt: skip
+            request: Json = {
+                "files": hexed({**files, name_of(0, ".txnindex"): content}),
+                "fromOffset": "0",
+                "toOffset": "15",
+            }
             rule = should("SEG-TXN-002", flags=("LOOSE_VERSION",), needs=("abortedLookup",))
             refused = {"branch": "refused", "reject": {"class": "index"}}
             expect = {"allowed": [refused, {"branch": "unknown", "found": {"aborted": [], "isComplete": False}}]}
@@ -437,7 +460,13 @@ def _left(families: Mapping[str, Family]) -> None:
     for magic, count in product((0, 1), (1, 11, 12, 13, 26)):
         family = families[f"magic-{magic}-wrappers"]
         inner = tuple(Msg(magic=magic, offset=at) for at in range(2))
-        unit = Wrapper(magic=magic, offset=11, offsets=(10, 11) if magic else (0, 1), inner=inner, compress=lambda raw, count=count: gzip(raw + bytes(count)))  # fmt: skip
+        unit = Wrapper(
+            magic=magic,
+            offset=11,
+            offsets=(10, 11) if magic else (0, 1),
+            inner=inner,
+            compress=lambda raw, count=count: gzip(raw + bytes(count)),
+        )
         unit = unit if magic else replace(unit, offset=1)
         if count < 12:  # noqa: PLR2004 - offset and size
             why = "Zeros behind the last message are too few for an offset and a size: they are dropped."
@@ -460,7 +489,11 @@ def _starts(finds: Family, reads: Family) -> None:
     begun = [data(0, b"a", b"b"), Batch(base=2), data(3, b"c", sequence=2), Batch(base=4)]
     for start, end in ((1, 1), (2, 2), (3, 3), (4, 4)):
         why = "A transaction that is open began below the log start offset: nothing from the start on is stable."
-        request: Json = {"files": hexed({name_of(0): bytes_of(begun)}), "isolation": "read_committed", "options": {"logStartOffset": str(start)}}  # fmt: skip
+        request: Json = {
+            "files": hexed({name_of(0): bytes_of(begun)}),
+            "isolation": "read_committed",
+            "options": {"logStartOffset": str(start)},
+        }
         for name, given, needs in (("", {"offset": str(start)}, ()), ("all-", {}, ("readAll",))):
             reads.add(f"open-{name}from-{start}", "read", "valid", why, must("SEG-LKP-012", "SEG-CKP-010", needs=("logStartOffset", *needs)), request=request | given, expect={"records": [], "nextOffset": str(end)})  # fmt: skip
 
@@ -500,6 +533,11 @@ def _policies(family: Family) -> None:
         request: Json = {"what": "retain", "listing": listed([(100, 1000, 0), (100, 1000, 0), (100, 9990, 0)])}
         request |= {"config": {"retention.ms": "100", "retention.bytes": "-1", "cleanup.policy": policy}, "now": "10000", "logStartOffset": "0", "highWatermark": "30"}  # fmt: skip
         gone = 2 if "delete" in policy else 0
-        expect: Json = {"decision": "delete" if gone else "keep", "segments": ["0", "10"][:gone], "logStartOffset": str(10 * gone), "rollsFirst": False}  # fmt: skip
+        expect: Json = {
+            "decision": "delete" if gone else "keep",
+            "segments": ["0", "10"][:gone],
+            "logStartOffset": str(10 * gone),
+            "rollsFirst": False,
+        }
         why = "White space around the commas of a list of policies does not count."
         family.add(f"retain-policies-{number}", "decide", "valid", why, must("SEG-RET-001", flags=("RETENTION_RULES",)), request=request, expect=expect)  # fmt: skip

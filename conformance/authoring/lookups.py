@@ -6,25 +6,11 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from authoring.batches import (
-    LOG_APPEND_TIME,
-    Batch,
-    Rec,
-)
+from authoring.batches import LOG_APPEND_TIME, Batch, Rec
 from authoring.casefile import Basis, Family, Json, hexed, must, should
 from authoring.control import data, marker
 from authoring.messages import Msg
-from authoring.segments import (
-    ROW,
-    SIZE,
-    bytes_of,
-    last_offset,
-    name_of,
-    offset_index,
-    row,
-    time_entry,
-    time_index,
-)
+from authoring.segments import ROW, SIZE, bytes_of, last_offset, name_of, offset_index, row, time_entry, time_index
 from authoring.trusting import add_trusting
 from authoring.whole import forged, listed, passed_over
 
@@ -79,7 +65,11 @@ def lookups() -> Family:
         options: Json | None = None,
         **asked: int,
     ) -> None:
-        request: Json = {"files": hexed(files), **{key: str(number) for key, number in asked.items()}, **({"options": options} if options else {})}  # fmt: skip
+        request: Json = {
+            "files": hexed(files),
+            **{key: str(number) for key, number in asked.items()},
+            **({"options": options} if options else {}),
+        }
         family.add(name, "lookup", "valid", why, basis, request=request, expect={"found": found})
 
     def position_of(at: int, size: int = SIZE, units: Sequence[Batch] = ROW) -> Json:
@@ -141,7 +131,13 @@ def lookups() -> Family:
     }
     for name, content in indexes.items():
         files = {name_of(0): log, name_of(0, ".index"): content}
-        trust = should("SEG-IDX-009", "SEG-IDX-010", *((broken[name],) if name in broken else ()), flags=("INDEX_TRUST",), needs=PROOF if name in PLAUSIBLE else ())  # fmt: skip
+        trust = should(
+            "SEG-IDX-009",
+            "SEG-IDX-010",
+            *((broken[name],) if name in broken else ()),
+            flags=("INDEX_TRUST",),
+            needs=PROOF if name in PLAUSIBLE else (),
+        )
         for offset in (1, 8, 14):
             why = "Whatever the offset index contains, a lookup finds the entry that the log contains."
             find(f"index-{name}-offset-{offset}", why, trust, files, position_of(offset // 3), offset=offset)
@@ -175,7 +171,10 @@ def _usable_entries(find: Callable[..., None], log: bytes) -> None:
     }
     for name, (content, (offset, at)) in rows.items():
         found = {"entry": {"offset": str(offset), "position": at * SIZE}, "position": 4 * SIZE, "baseOffset": "12"}
-        why = ("Entries from the first one on whose offset does not grow are ignored; the search begins at the " "last entry before it.")  # fmt: skip
+        why = (
+            "Entries from the first one on whose offset does not grow are ignored; the search begins at the "
+            "last entry before it."
+        )
         ground = proved if name in OUT_OF_ORDER else basis
         find(f"usable-{name}", why, ground, {name_of(0): log, name_of(0, ".index"): content}, found, offset=14)
     basis = should("SEG-TIX-009", "SEG-TIX-008", flags=("INDEX_TRUST",))
@@ -191,7 +190,10 @@ def _usable_entries(find: Callable[..., None], log: bytes) -> None:
     }
     for name, (content, (timestamp, offset)) in rows.items():
         found = {"entry": {"timestamp": str(timestamp), "offset": str(offset)}, "offset": "14", "timestamp": "1042"}
-        why = ("Time index entries are ignored from the first one on whose timestamp does not grow, or whose " "offset is smaller.")  # fmt: skip
+        why = (
+            "Time index entries are ignored from the first one on whose timestamp does not grow, or whose "
+            "offset is smaller."
+        )
         find(f"usable-times-{name}", why, proved if name in OUT_OF_ORDER else basis, {name_of(0): log, name_of(0, ".timeindex"): content}, found, timestamp=1042)  # fmt: skip
 
 
@@ -239,7 +241,11 @@ def _times(find: Callable[..., None]) -> None:
             find(name, reason, terms, given, found(offset, at), timestamp=timestamp)
     find("time-after-all", "No record has that timestamp or a later one.", basis, good, None, timestamp=1043)
     mixed = [replace(one, base_timestamp=start) for one, start in zip(ROW, (1000, 5000, 2000, 6000, 100), strict=True)]
-    files = {name_of(0): bytes_of(mixed), name_of(0, ".index"): offset_index(mixed, 0), name_of(0, ".timeindex"): time_index(mixed, 0)}  # fmt: skip
+    files = {
+        name_of(0): bytes_of(mixed),
+        name_of(0, ".index"): offset_index(mixed, 0),
+        name_of(0, ".timeindex"): time_index(mixed, 0),
+    }
     unordered = must("SEG-LKP-008", "SEG-TIX-004", flags=("TIME_ORDER",))
     for timestamp, offset, at in (
         (50, 0, 1000),

@@ -70,10 +70,7 @@ def _lookups(family: Family) -> None:
 def _offsets(family: Family) -> None:
     above = should("SEG-REC-014", "SEG-REC-012", flags=("HEADER_OFFSETS",))
     recs = (Rec(), Rec(delta=5))
-    for name, unit in (
-        ("alone", Batch(base=10, recs=recs, last_delta=1)),
-        ("compressed", packed("gzip", gzip, recs)),
-    ):
+    for name, unit in (("alone", Batch(base=10, recs=recs, last_delta=1)), ("compressed", packed("gzip", gzip, recs))):
         why = "A record has an offset above the last offset of its batch, and no other batch has it: it is delivered."
         family.valid(
             f"record-beyond-the-last-delta-{name}", why, above, replace(unit, last_delta=1), more=Batch(base=100)
@@ -368,10 +365,7 @@ def _headers(families: Mapping[str, Family]) -> None:
             Batch(attributes=DELETE_HORIZON, base_timestamp=time, recs=(Rec(), Rec(value=None)), max_timestamp=time),
         )
     below = should("SEG-BAT-005", needs=("magic:2",))
-    for name, base, delta, recs in (
-        ("minus-1-empty", -1, 0, ()),
-        ("minus-1-of-a-record-at-0", -1, 1, (Rec(delta=1),)),
-    ):
+    for name, base, delta, recs in (("minus-1-empty", -1, 0, ()), ("minus-1-of-a-record-at-0", -1, 1, (Rec(delta=1),))):
         unit = Batch(base=base, recs=recs, last_delta=delta, max_timestamp=1000)
         why = "A negative base offset, and no record below 0."
         families["offset-order"].invalid(f"base-offset-{name}", why, below, "offset", GOOD, unit.encoded())
@@ -394,10 +388,7 @@ def _checksums(family: Family) -> None:
     for name, unit in kinds.items():
         whole, needs = unit.encoded(), (*basis.needs, f"codec:{unit.codec}") if unit.codec != "none" else basis.needs
         own = replace(basis, needs=needs)
-        for change, bad in (
-            ("0", whole[:17] + bytes(4) + whole[21:]),
-            ("top-bit", flipped(whole, 17, 7)),
-        ):
+        for change, bad in (("0", whole[:17] + bytes(4) + whole[21:]), ("top-bit", flipped(whole, 17, 7))):
             why = (
                 "The stored checksum is another one, in one of its bits or in all: it is compared whole, in any batch."
             )

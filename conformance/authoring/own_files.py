@@ -48,10 +48,7 @@ def own_retention(family: Family) -> None:
         "checkpoint",
         "Retention writes the new log start offset to the checkpoint; entries of other partitions stay.",
         should("SEG-RET-012", needs=("logDirectory",)),
-        {
-            "segments": ["0", "9"],
-            "checkpoints": {"log-start-offset-checkpoint": checkpoint("other 3 7", "topic 0 18")},
-        },
+        {"segments": ["0", "9"], "checkpoints": {"log-start-offset-checkpoint": checkpoint("other 3 7", "topic 0 18")}},
         files,
         **base,
         options={"checkpoints": {"log-start-offset-checkpoint": others}},

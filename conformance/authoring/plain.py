@@ -236,8 +236,17 @@ def header_keys() -> Family:
         "latin-1": (b"gr\xfc\xdfe", "Text in Latin-1."),
     }
     for name, (key, why) in rows.items():
-        branches = {"bytes": key, "replaced": key.decode(errors="replace").encode(), "replaced-once": b"\xef\xbf\xbd", "text-of-bytes": key.decode("latin-1").encode()}  # fmt: skip
-        keys = {branch: found for branch, found in branches.items() if found not in list(branches.values())[: list(branches).index(branch)]}  # fmt: skip
+        branches = {
+            "bytes": key,
+            "replaced": key.decode(errors="replace").encode(),
+            "replaced-once": b"\xef\xbf\xbd",
+            "text-of-bytes": key.decode("latin-1").encode(),
+        }
+        keys = {
+            branch: found
+            for branch, found in branches.items()
+            if found not in list(branches.values())[: list(branches).index(branch)]
+        }
         batch = Batch(recs=(Rec(headers=((key, b"1"), (b"ok", b"2"))),))
         after = batch.follower()
         allowed = []
@@ -442,4 +451,14 @@ def log_append_time() -> Family:
 
 def families() -> list[Family]:
     """All of this module."""
-    return [plain_batches(), null_and_empty(), headers(), null_header_values(), header_keys(), large_numbers(), offset_deltas(), timestamps(), log_append_time()]  # fmt: skip
+    return [
+        plain_batches(),
+        null_and_empty(),
+        headers(),
+        null_header_values(),
+        header_keys(),
+        large_numbers(),
+        offset_deltas(),
+        timestamps(),
+        log_append_time(),
+    ]

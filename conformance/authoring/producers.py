@@ -199,7 +199,12 @@ def _transactions(to: States) -> None:
         ("emptied-marker", [opened(0), empty(1, 0, attributes=0x30, producer_id=9, producer_epoch=2)], 9, 0, 3),
     ):
         end = before[-1].next_offset
-        reported = {"producerId": str(producer), "firstOffset": str(first), "lastOffset": str(end), "lastStableOffset": str(stable)}  # fmt: skip
+        reported = {
+            "producerId": str(producer),
+            "firstOffset": str(first),
+            "lastOffset": str(end),
+            "lastStableOffset": str(stable),
+        }
         why = (
             "An aborted transaction is listed with its first offset, the offset of its marker, and the last "
             "stable offset."

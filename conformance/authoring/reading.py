@@ -5,21 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from authoring.batches import (
-    LAST_OFFSET_DELTA,
-    Batch,
-)
+from authoring.batches import LAST_OFFSET_DELTA, Batch
 from authoring.casefile import Basis, Family, Json, hexed, lay, may, must, should
 from authoring.control import data, empty, marker, transactions
 from authoring.primitives import flipped, replaced
-from authoring.segments import (
-    ROW,
-    SIZE,
-    aborted,
-    bytes_of,
-    name_of,
-    row,
-)
+from authoring.segments import ROW, SIZE, aborted, bytes_of, name_of, row
 from authoring.trusting import add_trusting
 from authoring.whole import whole
 
@@ -234,11 +224,7 @@ def _directory_reads(family: Family) -> None:
         106,
         logStartOffset="7",
     )
-    request: Json = {
-        "files": hexed(low),
-        "offset": "50",
-        "options": {"logStartOffset": "7"},
-    }
+    request: Json = {"files": hexed(low), "offset": "50", "options": {"logStartOffset": "7"}}
     why = "An offset above the log start offset, but below the first segment, is out of range."
     refused: Json = {"reject": {"class": "offset"}, "records": []}
     family.add(
@@ -326,11 +312,7 @@ def _with_index(
     right = name == "txn-index-right"
     basis = must("SEG-LKP-011", "SEG-TXN-007") if right else should("SEG-LKP-011", rule, flags=("TXN_INDEX_TRUST",))
     records = [record for answer in lay(units)[1] for record in answer["records"] if int(record["offset"]) in offsets]
-    request = {
-        "files": hexed(files),
-        "offset": "0",
-        "isolation": "read_committed",
-    }
+    request = {"files": hexed(files), "offset": "0", "isolation": "read_committed"}
     family.add(
         name,
         "read",

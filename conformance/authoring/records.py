@@ -227,7 +227,11 @@ def varints() -> Family:
     }
     for name, body in fields.items():
         for size in (2, 3, 5) + ((9, 10) if name == "timestamp-delta" else ()):
-            rec = Rec(key=b"" if name == "key-length" else b"k", value=b"" if name == "value-length" else b"v", raw=sized(body(varint(0, size))))  # fmt: skip
+            rec = Rec(
+                key=b"" if name == "key-length" else b"k",
+                value=b"" if name == "value-length" else b"v",
+                raw=sized(body(varint(0, size))),
+            )
             family.valid(
                 f"{name}-in-{size}-bytes",
                 "A varint of 0 may take more bytes than it needs.",
@@ -261,7 +265,11 @@ def varints() -> Family:
         family.valid(name, why, dropped, unit)
     widest = ((2**31 - 1, "greatest"), (-(2**31), "least"))
     for number, name in widest:
-        rec = (Rec(key=None, value=b"v", raw=sized(b"\0\0\0" + varint(number) + sized(b"v") + b"\0")) if number < 0 else Rec(delta=number))  # fmt: skip
+        rec = (
+            Rec(key=None, value=b"v", raw=sized(b"\0\0\0" + varint(number) + sized(b"v") + b"\0"))
+            if number < 0
+            else Rec(delta=number)
+        )
         last = None if number > 0 else 0
         why = "A varint of five bytes with the greatest or smallest 32-bit number."
         family.valid(f"{name}-of-32-bits", why, must("SEG-REC-004"), Batch(recs=(rec,), last_delta=last))

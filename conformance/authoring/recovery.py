@@ -6,32 +6,14 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from authoring.batches import (
-    COUNT,
-    CRC,
-    LAST_OFFSET_DELTA,
-    LENGTH,
-    MAGIC,
-    Batch,
-    Rec,
-    with_field,
-)
+from authoring.batches import COUNT, CRC, LAST_OFFSET_DELTA, LENGTH, MAGIC, Batch, Rec, with_field
 from authoring.casefile import Basis, Family, Json, hexed, must, should
 from authoring.control import data, empty, marker
 from authoring.messages import Msg
 from authoring.own_files import own_recoveries
 from authoring.primitives import flipped, replaced
 from authoring.repairs import repairs
-from authoring.segments import (
-    ROW,
-    SIZE,
-    aborted,
-    bytes_of,
-    name_of,
-    offset_index,
-    row,
-    time_index,
-)
+from authoring.segments import ROW, SIZE, aborted, bytes_of, name_of, offset_index, row, time_index
 from authoring.splits import splits
 
 if TYPE_CHECKING:
@@ -75,10 +57,7 @@ def recoveries() -> Family:
         removed: int | None = None,
         **options: str | bool,
     ) -> None:
-        request = {
-            "files": hexed(files),
-            "options": {"indexIntervalBytes": 100, **options},
-        }
+        request = {"files": hexed(files), "options": {"indexIntervalBytes": 100, **options}}
         expect: Json = {
             "nextOffset": str(end),
             "files": {key: None if content is None else content.hex() for key, content in left.items()},

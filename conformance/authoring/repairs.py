@@ -551,14 +551,7 @@ def _strict_order(to: Repairs) -> None:
             30,
             plan={
                 "scanned": ["0", "15", "24"],
-                "cuts": [
-                    {
-                        "baseOffset": "24",
-                        "position": 2 * SIZE,
-                        "nextOffset": "30",
-                        "requirements": [rule, found],
-                    }
-                ],
+                "cuts": [{"baseOffset": "24", "position": 2 * SIZE, "nextOffset": "30", "requirements": [rule, found]}],
                 "dropped": [],
             },
         )
@@ -757,7 +750,11 @@ def _truncated(to: Repairs) -> None:
             {name_of(0): bytes_of(ended), name_of(0, ".txnindex"): aborted(9, 0, 1, 2) + aborted(9, 2, 3, 4)},
             {name_of(0): bytes_of(ended[:count]), name_of(0, ".txnindex"): rows},
         )
-    zeros = {**files, name_of(15, ".index"): ALL[name_of(15, ".index")] + bytes(80), name_of(15, ".timeindex"): ALL[name_of(15, ".timeindex")] + bytes(120)}  # fmt: skip
+    zeros = {
+        **files,
+        name_of(15, ".index"): ALL[name_of(15, ".index")] + bytes(80),
+        name_of(15, ".timeindex"): ALL[name_of(15, ".timeindex")] + bytes(120),
+    }
     why = "Zeros of a preallocated index are not entries."
     to.truncate("preallocated", why, must("SEG-TRN-003"), 20, zeros, {**segment(FIRST), **_short(SECOND[:1], 20, 15)})
     to.refused("negative", "Truncation to an offset below 0 is refused.", must("SEG-TRN-001"), -1, files)

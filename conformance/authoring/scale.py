@@ -152,10 +152,7 @@ class Scale:
             result,
             why,
             basis,
-            request={
-                "data": {"recipe": recipe, "baseOffset": BASE_OFFSET},
-                "options": {"crc": True, "summary": True},
-            },
+            request={"data": {"recipe": recipe, "baseOffset": BASE_OFFSET}, "options": {"crc": True, "summary": True}},
             expect={**more, "summary": sums, "nextOffset": str(end)},
         )
 

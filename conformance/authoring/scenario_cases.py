@@ -32,7 +32,7 @@ FLAG: Final = {
     "KEPT_FILES": {
         "effect": "Files that differ from a broker's are read by the next broker all the same: an index that lacks entries, a snapshot that is not there, a leader epoch too many.",
         "links": [],
-    },
+    }
 }
 
 

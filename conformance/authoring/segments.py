@@ -5,10 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from authoring.batches import (
-    Batch,
-    Rec,
-)
+from authoring.batches import Batch, Rec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -119,11 +119,7 @@ def _wrappers(family: Family) -> None:
         "A compacted wrapper at offset 0 with more than one message: a reader takes the offsets inside as absolute.",
         should("SEG-MSG-013", **both),
         Wrapper(
-            offset=0,
-            inner=(Msg(offset=2), Msg(offset=5, key=None)),
-            offsets=(2, 5),
-            codec="snappy",
-            compress=xerial,
+            offset=0, inner=(Msg(offset=2), Msg(offset=5, key=None)), offsets=(2, 5), codec="snappy", compress=xerial
         ),
         more=Msg(offset=9),
     )

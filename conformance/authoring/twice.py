@@ -239,7 +239,12 @@ def _gaps(family: Family) -> None:
     hour, start, mark = 3_600_000, "0", 50
     now = 10 * hour
     ages = (3 * hour // 2, 90_000, 30_000)
-    limits = {"log.retention.hours": ("1", 1), "log.retention.minutes": ("1", 2), "log.retention.ms": ("1000", 3), "retention.ms": (str(9 * hour), 0)}  # fmt: skip
+    limits = {
+        "log.retention.hours": ("1", 1),
+        "log.retention.minutes": ("1", 2),
+        "log.retention.ms": ("1000", 3),
+        "retention.ms": (str(9 * hour), 0),
+    }
     asked = []
     for first, second in permutations(limits, 2):
         config = {name: limits[name][0] for name in (first, second)}

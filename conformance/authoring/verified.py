@@ -64,10 +64,7 @@ def verified(family: Family) -> None:
     _entries(to)
     _gaps(to)
     verified_limits(family)
-    request = {
-        "files": hexed({**whole(FIRST), EPOCHS: b""}),
-        "options": {"sizes": {EPOCHS: str(LARGEST_SIZE + 1)}},
-    }
+    request = {"files": hexed({**whole(FIRST), EPOCHS: b""}), "options": {"sizes": {EPOCHS: str(LARGEST_SIZE + 1)}}}
     finding = {"file": EPOCHS, "requirement": "SEG-PDR-020", "severity": "warning"}
     basis = should("SEG-PDR-020", needs=("requirements", "sizes"), source=SOURCE)
     why = "A file that a reader decodes as a whole is larger than the limit."

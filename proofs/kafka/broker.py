@@ -65,13 +65,7 @@ class Broker(KafkaNode):
     """
 
     def __init__(
-        self,
-        release: str,
-        home: Path,
-        *,
-        project: JavaProject = LOGS,
-        logs: Path | None = None,
-        settings: str = "",
+        self, release: str, home: Path, *, project: JavaProject = LOGS, logs: Path | None = None, settings: str = ""
     ) -> None:
         self.logs = logs or home / "logs"
         port, controller = free_ports(2)

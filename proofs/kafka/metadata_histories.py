@@ -268,10 +268,7 @@ MAKERS: Final[dict[str, tuple[Any, Any]]] = {
     "ACCESS_CONTROL_ENTRY_RECORD": (_access_control_entry, _always),
     "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": (_remove_access_control_entry, lambda image: bool(image.acls)),
     "USER_SCRAM_CREDENTIAL_RECORD": (_scram_credential, _always),
-    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": (
-        _remove_scram_credential,
-        lambda image: bool(image.scram_credentials),
-    ),
+    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": (_remove_scram_credential, lambda image: bool(image.scram_credentials)),
     "DELEGATION_TOKEN_RECORD": (_delegation_token, _always),
     "REMOVE_DELEGATION_TOKEN_RECORD": (_remove_delegation_token, lambda image: bool(image.delegation_tokens)),
     "REGISTER_CONTROLLER_RECORD": (_register_controller, _always),

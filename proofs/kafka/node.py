@@ -41,14 +41,7 @@ class KafkaNode:
     """
 
     def __init__(
-        self,
-        release: str,
-        home: Path,
-        port: int,
-        settings: str,
-        *,
-        project: JavaProject = LOGS,
-        heap: str = "512m",
+        self, release: str, home: Path, port: int, settings: str, *, project: JavaProject = LOGS, heap: str = "512m"
     ) -> None:
         self.home, self.port = home, port
         self.output = home / "output.txt"

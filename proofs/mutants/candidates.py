@@ -218,17 +218,7 @@ class Candidates:
         source = fault.find.strip().split("\n")[0]
         is_inside = bool(lines) and all(self._is_inside(fault.file, line) for line in lines)
         return Mutant(
-            kind,
-            fault.requirement,
-            fault.file,
-            first,
-            source,
-            change,
-            texts,
-            near,
-            around,
-            is_inside,
-            fault.unseen,
+            kind, fault.requirement, fault.file, first, source, change, texts, near, around, is_inside, fault.unseen
         )
 
     def _rules(self) -> Iterator[Mutant]:

@@ -74,9 +74,5 @@ def pytest_sessionfinish() -> None:
     """Write the outcome, and the path of the imported package."""
     module = sys.modules.get("seglog_format")
     origin = Path(str(module.__file__)).parent if module is not None else None
-    outcome = {
-        "copy_imported": origin == ROOT / "seglog_format",
-        "failed": _failed,
-        "passed": len(_passed),
-    }
+    outcome = {"copy_imported": origin == ROOT / "seglog_format", "failed": _failed, "passed": len(_passed)}
     RESULT.write_text(json.dumps(outcome), encoding="utf-8")

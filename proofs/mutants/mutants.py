@@ -125,12 +125,7 @@ def _of_kind(outcomes: list[Outcome], *kinds: str) -> list[Outcome]:
     return [outcome for outcome in outcomes if outcome[0].kind in kinds]
 
 
-def report(
-    outcomes: list[Outcome],
-    candidates: Candidates,
-    hidden: list[Mutant],
-    population: int,
-) -> dict[str, Any]:
+def report(outcomes: list[Outcome], candidates: Candidates, hidden: list[Mutant], population: int) -> dict[str, Any]:
     """Return what the run found."""
     known = equivalents()
     by_hand = _of_kind(outcomes, "fault", "rule")

@@ -34,11 +34,7 @@ if TYPE_CHECKING:
 TOPIC_SECONDS: Final = 60
 KEEP_OLD: Final = "log.retention.ms=-1\n"
 """A broker would delete records whose times are those of long ago."""
-SERVED_KINDS: Final = {
-    Way.CLIENT: SERVED,
-    Way.ENCODER: SERVED,
-    Way.OURS: (Kind.PLAIN,),
-}
+SERVED_KINDS: Final = {Way.CLIENT: SERVED, Way.ENCODER: SERVED, Way.OURS: (Kind.PLAIN,)}
 """What is asked of a writer through our server; encoders only what they are listed for."""
 
 

@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Final
 from proofs.power.promise import Appended, Compacted, Promise
 from proofs.power.workload import Appenders, Log, restart_producers
 from proofs.power.world import Turns
-from seglog_format import (
-    BrokerGeneration,
-    Environment,
-    LogConfig,
-    LogWriter,
-    compact,
-    recover,
-    retain,
-    truncate,
-    walk,
-)
+from seglog_format import BrokerGeneration, Environment, LogConfig, LogWriter, compact, recover, retain, truncate, walk
 from seglog_format.types import RecordBatchHeader
 
 if TYPE_CHECKING:

@@ -141,11 +141,7 @@ class HonestClient:
     def __init__(self, port: int, *, is_writing: bool) -> None:
         command = [sys.executable, "-m", "proofs.serve.honest", str(port), "write" if is_writing else "read"]
         self._process = child_processes.start(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            directory=ROOT,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, directory=ROOT
         )
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":

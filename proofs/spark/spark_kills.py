@@ -71,11 +71,7 @@ class Query:
         ]
         with self.output.open("w") as output:
             self.process = child_processes.start(
-                command,
-                directory=REPOSITORY,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
+                command, directory=REPOSITORY, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
 
     def kill(self) -> None:
@@ -229,10 +225,7 @@ def run(
     """Write, kill and finish; return the result, and the objects that are needed to continue."""
     directories.logs.mkdir(parents=True)
     child_processes.run(
-        [sys.executable, "-m", "seglog_format.cli", "warm"],
-        directory=REPOSITORY,
-        check=True,
-        stdout=subprocess.DEVNULL,
+        [sys.executable, "-m", "seglog_format.cli", "warm"], directory=REPOSITORY, check=True, stdout=subprocess.DEVNULL
     )
     command = [
         sys.executable,

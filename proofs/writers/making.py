@@ -37,12 +37,7 @@ INIT_PRODUCER_ID: Final = 22
 OFFSET_SIZE: Final = 8
 PREFIX: Final = struct.Struct(">8xi")
 """Of a message: its offset, and its size from there on."""
-NO_PRODUCER: Final = {
-    "transactional_id": None,
-    "transaction_timeout": 1000,
-    "producer_id": -1,
-    "producer_epoch": -1,
-}
+NO_PRODUCER: Final = {"transactional_id": None, "transaction_timeout": 1000, "producer_id": -1, "producer_epoch": -1}
 """What a producer says that has no id yet."""
 RELEASE: Final = "4.1"
 """Of the cleaner."""

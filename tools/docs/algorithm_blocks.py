@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 SPEC: Final = REPOSITORY / "spec"
 ALGORITHMS: Final = SPEC / "algorithms" / "seglog_algorithms"
-BLOCK: Final = re.compile(
-    r"^<!-- algorithm: (?P<names>[\w. ]+) -->\n```python\n.*?^```$",
-    re.MULTILINE | re.DOTALL,
-)
+BLOCK: Final = re.compile(r"^<!-- algorithm: (?P<names>[\w. ]+) -->\n```python\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 @cache

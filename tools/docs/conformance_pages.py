@@ -168,15 +168,7 @@ def _page(testee: Json) -> Iterator[str]:
     counts = Counter[str]()
     for level in testee["levels"].values():
         counts.update(level)
-    yield from (
-        "",
-        _reported(counts),
-        "",
-        "```sh",
-        f"seglog conform run --testee {_named(name, version)}",
-        "```",
-        "",
-    )
+    yield from ("", _reported(counts), "", "```sh", f"seglog conform run --testee {_named(name, version)}", "```", "")
     yield from _not_asked(testee.get("mustNotAsked", {}))
     yield from _failures(name, version)
 

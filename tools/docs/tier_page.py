@@ -91,11 +91,7 @@ def pages(notice: str) -> dict[str, str]:
         "lost": max(each["endOffset"] for each in finished(case, "diverged") if each["overlappedBy"]),
         "cut": CUT_AT,
     }
-    return {
-        PAGE: notice + TEXT.format(**values),
-        ONE_LOG: _one_log(orders, segments),
-        LINEAGE: _lineage(case),
-    }
+    return {PAGE: notice + TEXT.format(**values), ONE_LOG: _one_log(orders, segments), LINEAGE: _lineage(case)}
 
 
 def finished(case: dict[str, Any], topic: str) -> list[dict[str, Any]]:

@@ -329,11 +329,7 @@ MINUTE_MS: Final = 60_000
 IN_UNITS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", HOUR_MS)),
     "segment.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOUR_MS)),
-    "retention.ms": (
-        ("log.retention.ms", 1),
-        ("log.retention.minutes", MINUTE_MS),
-        ("log.retention.hours", HOUR_MS),
-    ),
+    "retention.ms": (("log.retention.ms", 1), ("log.retention.minutes", MINUTE_MS), ("log.retention.hours", HOUR_MS)),
     "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
 }
 """Topic settings that follow several settings of a broker, each with its unit: the first given wins (SEG-RET-013)."""

@@ -49,11 +49,7 @@ class LogWriter(Closing):
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        config: LogConfig | None = None,
-        *,
-        environment: Environment | None = None,
+        self, path: str | os.PathLike[str], config: LogConfig | None = None, *, environment: Environment | None = None
     ) -> None:
         self.path = Path(path)
         self.config = config or LogConfig()

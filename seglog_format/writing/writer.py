@@ -103,12 +103,7 @@ class SharedFlush:
     """
 
     def __init__(
-        self,
-        condition: Condition,
-        *,
-        flush: Callable[[], None],
-        reached: Callable[[], int],
-        check: Callable[[], None],
+        self, condition: Condition, *, flush: Callable[[], None], reached: Callable[[], int], check: Callable[[], None]
     ) -> None:
         self._condition = condition
         self._flush = flush

@@ -103,12 +103,7 @@ def as_leader(  # noqa: PLR0913 - all that a leader knows
 
 
 def placed(
-    entry: Entry,
-    records: Sequence[Record],
-    end: int,
-    leader_epoch: int,
-    decompress: Decompress,
-    compress: Compress,
+    entry: Entry, records: Sequence[Record], end: int, leader_epoch: int, decompress: Decompress, compress: Compress
 ) -> Entry:
     """Return an entry with the offsets that a leader assigns."""
     if entry.is_batch:  # SEG-APP-003, SEG-APP-018, SEG-APP-019, SEG-APP-020

@@ -22,7 +22,7 @@ from tools.docs import algorithm_blocks
 
 REPOSITORY: Final = Path(__file__).resolve().parents[1]
 MODULES: Final = sorted((REPOSITORY / "spec" / "algorithms" / "seglog_algorithms").glob("*.py"))
-MAX_CODE_LINES: Final = 2950
+MAX_CODE_LINES: Final = 2946
 """More than the 1,800 that were asked for: a broker's own recovery and an open log take 700, lost offsets in a
 transaction 71. It may only shrink."""
 RULE: Final = re.compile(r"SEG-[A-Z]{3}-\d{3}")

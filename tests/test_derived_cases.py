@@ -393,7 +393,7 @@ def test_linked_blocks_of_lz4_fall_twice() -> None:
         linked = lz4.frame.compress(lz4.frame.decompress(entry[61:]), block_linked=True, store_size=False)
         return {**answer, "data": sealed(entry[:61] + linked).hex()}
 
-    assert len(failing(fault, "encode", part="encode-lz4-(two|many)-blocks")) == 2
+    assert len(failing(fault, "encode", part="encode-lz4-(two|many)-blocks")) >= 2
 
 
 def test_a_commit_among_the_aborted_falls_twice() -> None:

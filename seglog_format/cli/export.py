@@ -25,7 +25,7 @@ from seglog_format.cli.options import (
 )
 from seglog_format.cli.output import diagnose, gap_line, progress, write_json, write_line
 from seglog_format.errors import UndecodedRecordError, UsageError
-from seglog_format.tables.settings import BYTES_AS, COLUMNS, DEFAULT_PARTITIONING, FORMATS, Choice
+from seglog_format.tables.formats import BYTES_AS, COLUMNS, DEFAULT_PARTITIONING, FORMATS, Choice
 from seglog_format.values.schemas import HEADERS_AS, KINDS, TIMES_AS
 
 if TYPE_CHECKING:

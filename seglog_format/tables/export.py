@@ -16,15 +16,9 @@ from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.names import require_text
 from seglog_format.storage.object_store import is_address
 from seglog_format.storage.output_directory import OutputDirectory, OutputStore
+from seglog_format.tables.formats import DEFAULT_PARTITIONING, ICEBERG, Choice
 from seglog_format.tables.schema_topic import beside, forms_of, read_schemas
-from seglog_format.tables.settings import (
-    DEFAULT_PARTITIONING,
-    ICEBERG,
-    Choice,
-    IcebergLocation,
-    TableSettings,
-    sources_at,
-)
+from seglog_format.tables.settings import IcebergLocation, TableSettings, sources_at
 from seglog_format.values.schemas import TYPED, TYPES
 
 if TYPE_CHECKING:

@@ -21,9 +21,10 @@ import pyarrow.csv as pa_csv
 from seglog_format.errors import UsageError
 from seglog_format.storage.files import TEMPORARY_SUFFIX
 from seglog_format.storage.output_directory import unhidden
+from seglog_format.tables.formats import TEXT_FORMATS, schema_data, schema_of
 from seglog_format.tables.progress import progress_of_json
 from seglog_format.tables.rows import by_day, table_schema, with_partition, with_path_columns
-from seglog_format.tables.settings import TEXT_FORMATS, other_type, schema_data, schema_of
+from seglog_format.tables.settings import other_type
 from seglog_format.values.decoder import stored_form, type_of
 
 if TYPE_CHECKING:

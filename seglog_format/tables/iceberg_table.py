@@ -17,9 +17,10 @@ from seglog_format.errors import SeglogError, UsageError, WriteError, write_erro
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.output_directory import COPY_SIZE, OutputDirectory, StoredOutput, unhidden
 from seglog_format.tables.file_table import FilePart
+from seglog_format.tables.formats import INTERNAL
 from seglog_format.tables.progress import Progress, progress_of_json
 from seglog_format.tables.rows import digest_of_last, last_epoch, last_offset, table_schema
-from seglog_format.tables.settings import INTERNAL, other_type
+from seglog_format.tables.settings import other_type
 from seglog_format.values.decoder import stored_form, type_of
 from seglog_format.values.shape import renames
 
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
+    from seglog_format.tables.formats import Choice
     from seglog_format.tables.progress import TopicPartition
-    from seglog_format.tables.settings import Choice, IcebergLocation, TableSettings
+    from seglog_format.tables.settings import IcebergLocation, TableSettings
 
 
 # -- its files: local files are synced, files in a store are uploaded when they are complete ---------------------------

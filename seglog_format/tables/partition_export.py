@@ -16,6 +16,7 @@ from seglog_format.errors import FormatError, UndecodedRecordError
 from seglog_format.log.gaps import GapKind, warn_of_gap
 from seglog_format.log.reading import is_committed_only
 from seglog_format.model import MissingOffsets
+from seglog_format.tables.formats import ICEBERG, TEXT_FORMATS
 from seglog_format.tables.progress import Change, ChangeKind, ExportedPartition, OpenTransaction, Progress
 from seglog_format.tables.rows import (
     GROUP_SIZE,
@@ -28,7 +29,6 @@ from seglog_format.tables.rows import (
     last_offset,
     scanned_rows,
 )
-from seglog_format.tables.settings import ICEBERG, TEXT_FORMATS
 from seglog_format.values.decoder import decoded, decoder_of
 from seglog_format.values.schemas import AS_MAP
 from seglog_format.values.shape import first_names

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seglog_format.errors import FormatError, UndecodedRecordError, UsageError
-from seglog_format.tables.settings import ICEBERG
+from seglog_format.tables.formats import ICEBERG
 from seglog_format.values.decoder import decoder_of
 from seglog_format.values.schemas import AS_MAP, MAX_SHOWN
 from seglog_format.values.shape import first_names
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from seglog_format.log.gaps import OnGap
     from seglog_format.log.partition import Partition
     from seglog_format.scan_statistics import ScanStatistics
-    from seglog_format.tables.settings import Choice, TableSettings
+    from seglog_format.tables.formats import Choice
+    from seglog_format.tables.settings import TableSettings
 
 GROUP_SIZE: Final = 32 * 2**20
 """Maximum bytes of Arrow buffers in a group, unless one batch alone has more."""

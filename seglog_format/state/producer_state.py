@@ -17,7 +17,6 @@ from seglog_format.errors import AppendError, Location, UsageError
 from seglog_format.log.index_file import newest_readable_snapshot
 from seglog_format.model import (
     INT32_MAX,
-    INT64_MAX,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -170,10 +169,6 @@ class Producer:
     timestamp_ms: int = NO_TIMESTAMP
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     current_txn_first_offset: int = NO_OFFSET
-
-    def is_alive(self, expired_before_ms: int) -> bool:
-        """Return whether it has an open transaction, or an append after a time."""
-        return self.current_txn_first_offset >= 0 or self.timestamp_ms > expired_before_ms
 
     @property
     def last_sequence(self) -> int:
@@ -374,21 +369,11 @@ class ProducerStates:
         return encode_producer_snapshot(producer.to_entry() for producer in self.producers)
 
 
-def states_of(
-    snapshot: ProducerSnapshot | None, start_offset: int, expired_before_ms: int = -INT64_MAX
-) -> ProducerStates:
-    """Create the states from a snapshot; without a snapshot, there are no producers at the start of the log.
-
-    Args:
-        snapshot: the newest that can be read.
-        start_offset: of the log.
-        expired_before_ms: a producer without an open transaction is left out if its last append is not after this
-            (chapter 50, "Expiration").
-    """
+def states_of(snapshot: ProducerSnapshot | None, start_offset: int) -> ProducerStates:
+    """Create the states from a snapshot; without a snapshot, there are no producers at the start of the log."""
     if snapshot is None:
         return ProducerStates(end_offset=start_offset)
-    known = map(producer_from, snapshot.producers)
-    return ProducerStates((each for each in known if each.is_alive(expired_before_ms)), snapshot.offset)
+    return ProducerStates(map(producer_from, snapshot.producers), snapshot.offset)
 
 
 def producers_at_end(segments: Sequence[LogSegment], snapshots: Iterable[NamedFile], end_offset: int) -> ProducerStates:

@@ -36,7 +36,6 @@ from seglog_format.model import (
 from seglog_format.names import INDEX_KINDS, FileKind, parse_file_name, parse_partition_directory, segment_file_name
 from seglog_format.recovery.apply import RecoveryOptions, recover_partition
 from seglog_format.recovery.planned_files import METADATA_SNAPSHOT_DELETED
-from seglog_format.state.config import DAY_MS
 from seglog_format.state.producer_state import EpochRises, LeaderEpochs, Origin, ProducerStates, states_of
 from seglog_format.storage.byte_source import MemoryBytes
 from seglog_format.storage.files import Rename, read_small, replace_file, write_file
@@ -114,8 +113,7 @@ class PartitionLog:
         elif not was_clean:
             self._recover()
         has_producer_state = config.generation.has_producer_state
-        now_ms = environment.clock()
-        loaded = load_log(self._files, path, log_start_offset, now_ms, has_producer_state=has_producer_state)
+        loaded = load_log(self._files, path, log_start_offset, has_producer_state=has_producer_state)
         if loaded is None:
             self._begin(log_start_offset)
         else:
@@ -398,16 +396,13 @@ class LoadedLog:
     has_other_epochs: bool = False
 
 
-def load_log(
-    files: Files, directory: Path, log_start_offset: int, now_ms: int, *, has_producer_state: bool
-) -> LoadedLog | None:
+def load_log(files: Files, directory: Path, log_start_offset: int, *, has_producer_state: bool) -> LoadedLog | None:
     """Read the state of a log; return None if it has no segment. Delete files that were renamed for removal.
 
     Args:
         files: file layer of the directory.
         directory: of the partition.
         log_start_offset: as checkpointed, or 0.
-        now_ms: the time, at which producers have expired.
         has_producer_state: whether this generation of brokers stores producer states.
 
     Raises:
@@ -424,7 +419,7 @@ def load_log(
     if not start.size:
         epoch_starts = _last_epoch_starts(segments[:-1])
     _remove_stray_snapshots(files, directory, base_offsets, end_offset)
-    producers = _producers(files, directory, segments, end_offset, now_ms)
+    producers = _producers(files, directory, segments, end_offset)
     epochs = _epochs(files, directory)
     stored = epochs.entries
     known = max((entry.epoch for entry in stored), default=NO_PARTITION_LEADER_EPOCH)
@@ -594,10 +589,8 @@ def _remove_stray_snapshots(files: Files, directory: Path, base_offsets: Sequenc
         files.remove(found[offset])
 
 
-def _producers(
-    files: Files, directory: Path, segments: Sequence[StoredSegment], end_offset: int, now_ms: int
-) -> ProducerStates:
-    """Return the producer states of the log, without producers that have expired.
+def _producers(files: Files, directory: Path, segments: Sequence[StoredSegment], end_offset: int) -> ProducerStates:
+    """Return the producer states of the log.
 
     Raises:
         FormatError: a log cannot be read to its end.
@@ -612,7 +605,7 @@ def _producers(
             raise
 
     newest = newest_readable_snapshot(paths, opened)
-    states = states_of(newest, segments[0].base_offset, now_ms - DAY_MS)
+    states = states_of(newest, segments[0].base_offset)
     ends = (*(segment.base_offset for segment in segments[1:]), end_offset)
     for segment, next_offset in zip(segments, ends, strict=True):
         if next_offset > states.end_offset:

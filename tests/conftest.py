@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import need
+from hypothesis import HealthCheck, settings
 
 from proofs.kafka.oracle import RELEASES, TOOL_CHAIN, Oracle, OracleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")  # as Hypothesis does by itself in CI: a busy machine fails no property
 
 TERMINAL_SETTINGS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE")
 

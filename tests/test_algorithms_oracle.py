@@ -156,7 +156,7 @@ def test_directories_of_brokers(name: str) -> None:
         check_indexes(files_in(path), 1000)
 
 
-@settings(deadline=None, max_examples=20, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=20, phases=(Phase.explicit, Phase.generate))
 @given(st.data())
 def test_any_log_under_any_index(data: st.DataObject) -> None:
     made = data.draw(made_logs())
@@ -174,7 +174,7 @@ def test_any_log_under_any_index(data: st.DataObject) -> None:
         check_indexes(files_in(path), data.draw(st.integers(0, 300)))
 
 
-@settings(deadline=None, max_examples=20, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=20, phases=(Phase.explicit, Phase.generate))
 @given(st.data())
 def test_any_damage(data: st.DataObject) -> None:
     made = data.draw(made_logs())

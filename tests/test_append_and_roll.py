@@ -844,7 +844,7 @@ def test_snapshots_when_a_segment_begins(tmp_path: Path) -> None:
     assert (producer.producer_id, producer.last_sequence, producer.last_offset, producer.offset_delta) == (9, 5, 2, 1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=12))
 @pytest.mark.req("SEG-APP-001")
 def test_offsets_are_dense(counts: list[int]) -> None:

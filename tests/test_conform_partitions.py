@@ -84,7 +84,7 @@ def test_older_formats_are_drawn_as_messages_and_wrappers(magic: int, codec: str
         assert (case.op, judgement.verdict, judgement.detail) == (case.op, Verdict.PASS, "")
 
 
-@settings(max_examples=25, deadline=None, database=None)
+@settings(max_examples=25, database=None)
 @given(partitions())
 def test_the_reference_answers_whatever_is_drawn(model: PartitionModel) -> None:
     for case in asked(model).values():

@@ -218,7 +218,7 @@ LINES = [
 ]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_stands_in_a_line_only_a_usage_error_comes_of_it(data: st.DataObject) -> None:
     lines = [dict(line) for line in data.draw(st.lists(st.sampled_from(LINES), min_size=1, max_size=4))]

@@ -372,7 +372,7 @@ def without_nulls(value: Any) -> Any:  # noqa: ANN401 - as above
     return type(value)(map(without_nulls, value)) if isinstance(value, (list, tuple)) else value
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(was=KINDS, now=KINDS)
 def test_grown_column_holds_the_values_of_both_schemas(was: pa.DataType, now: pa.DataType) -> None:
     try:
@@ -392,7 +392,7 @@ def with_aliases(names: list[str], before: list[str]) -> pa.DataType:
     return pa.struct([with_names(pa.field(name, pa.int64()), ALIASES, [old]) for name, old in pairs])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.permutations("abcdef").map(lambda names: names[:2]), min_size=2, max_size=5))
 def test_renamed_fields_keep_their_column(versions: list[list[str]]) -> None:
     kind = pa.struct([(name, pa.int64()) for name in versions[0]])

@@ -383,7 +383,7 @@ def test_page_grows_with_its_data_and_no_quicker(tmp_path: Path) -> None:
     assert base64.b64decode(page_data(html)["blocks"][0]["data"]) == data
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=200), st.integers(0, 2))
 def test_any_bytes_give_fields_or_an_error(content: bytes, magic: int) -> None:
     data = content[:8] + max(len(content) - 12, 14).to_bytes(4) + content[12:16] + bytes([magic]) + content[17:]

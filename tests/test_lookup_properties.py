@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from seglog_format import open_partition
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 @pytest.mark.filterwarnings("ignore::seglog_format.errors.MissingOffsetsWarning")
 @pytest.mark.req("SEG-LKP-002", "SEG-LKP-003", "SEG-LKP-008", "SEG-LKP-011", "SEG-LKP-012", "SEG-IDX-009")

@@ -458,7 +458,7 @@ def test_started_deletions_and_older_epochs_go() -> None:
 # Any history
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.integers(min_value=0, max_value=2**32))
 @example(120)  # a segment with an epoch that has no record
 def test_served_parts_follow_each_other_and_are_what_the_segments_answer_for(seed: int) -> None:
@@ -476,7 +476,7 @@ def test_served_parts_follow_each_other_and_are_what_the_segments_answer_for(see
         behind = last + 1
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.integers(min_value=0, max_value=2**32))
 def test_histories_repeat_with_their_seed(seed: int) -> None:
     assert generated(seed) == generated(seed)

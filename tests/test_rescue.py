@@ -271,7 +271,7 @@ CHANGES: Final[tuple[Callable[[dict[str, bytes], str, int], None], ...]] = (
 @example(changes=[(with_a_flip, 0, 0), (replaced, 0, 0)], log_start=None)
 @example(changes=[(replaced, 0, 0)], log_start=None)
 @example(changes=[(with_a_flip, 2, 0)], log_start=None)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     changes=st.lists(
         st.tuples(st.sampled_from(CHANGES), st.integers(0, 9), st.integers(0, 2000)), min_size=1, max_size=4

@@ -195,7 +195,7 @@ def test_damages_are_seen(segment: Segment, data: st.DataObject) -> None:
 def test_directories_are_sound(tmp_path_factory: pytest.TempPathFactory) -> None:
     parent, seen = tmp_path_factory.mktemp("drawn"), set[Path]()
 
-    @settings(max_examples=8, deadline=None, phases=[Phase.generate])
+    @settings(max_examples=8, phases=[Phase.generate])
     @given(directories(parent))
     def check(path: Path) -> None:
         seen.add(path)

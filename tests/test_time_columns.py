@@ -13,7 +13,7 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 from helpers.batches import batch, record
 from helpers.walking import each_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -80,7 +80,6 @@ def in_column(kind: str, schema: str, data: bytes) -> tuple[Any, list[str]]:
     return column.to_pylist()[0], [failure.reason for failure in failures]
 
 
-@settings(deadline=None)
 @given(SECONDS, NANOS, st.sampled_from(["at", "took"]))
 def test_protobuf_times_are_those_of_its_library_or_refused(seconds: int, nanos: int, name: str) -> None:
     data = message_of(seconds, nanos, name)
@@ -95,7 +94,6 @@ def test_protobuf_times_are_those_of_its_library_or_refused(seconds: int, nanos:
         assert (found[name], reasons) == (expected, [])
 
 
-@settings(deadline=None)
 @given(st.datetimes(), ZONES, st.integers(0, 999), st.sampled_from("Tt"))
 def test_json_times_are_what_was_written_or_refused(naive: datetime, zone: timezone, nanos: int, sign: str) -> None:
     east = zone.utcoffset(None)

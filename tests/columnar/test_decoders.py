@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow")
 
 import zstandard
 from helpers.scans import segment_directory
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.fuzz.codec_targets import by_reference, decompressed, libraries
@@ -80,7 +80,6 @@ def test_streams_cut_anywhere_and_with_any_byte_changed_have_no_other_content_th
         libraries(stored + stored, OPTIONS[codec])
 
 
-@settings(deadline=None)
 @given(st.sampled_from(CODECS), st.binary(max_size=400), st.integers(1, 60), st.booleans())
 def test_any_content(codec: CompressionCodec, part: bytes, times: int, is_limited: bool) -> None:  # noqa: FBT001 - drawn
     for stored in streams(codec, part * times):

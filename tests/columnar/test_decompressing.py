@@ -65,7 +65,7 @@ literal_sizes = st.one_of(st.sampled_from(LITERAL_SIZES), st.integers(0, 70))
 steps = st.tuples(literal_sizes, st.sampled_from(MATCH_SIZES), st.sampled_from(DISTANCES))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(steps, max_size=9), literal_sizes, st.booleans())
 def test_lz4_sequences(sequences: list[Step], last: int, are_possible: bool) -> None:  # noqa: FBT001 - drawn
     if are_possible:
@@ -133,7 +133,7 @@ elements = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(elements, max_size=12), st.sampled_from((0, 0, 0, 1, -1, 64, -64)), st.booleans())
 def test_snappy_elements(found: list[Element], surplus: int, are_possible: bool) -> None:  # noqa: FBT001 - drawn
     if are_possible:

@@ -93,7 +93,7 @@ def batches(draw: st.DrawFn) -> tuple[list[Record], list[int]]:
     return records, counts
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(batches(), st.sampled_from(CODECS), fields)
 def test_the_bytes_are_those_of_the_reference(
     made: tuple[list[Record], list[int]], codec: CompressionCodec, given_fields: dict[str, Any]

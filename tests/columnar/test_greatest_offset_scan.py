@@ -60,7 +60,7 @@ def records_of(partition: Partition) -> tuple[list[int], str]:
 
 @pytest.mark.req("SEG-LOG-013")
 @pytest.mark.filterwarnings("ignore:.*overlapping entries:seglog_format.errors.MissingOffsetsWarning")
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(entries=st.lists(ENTRIES, min_size=1, max_size=4), is_ascending=st.booleans(), is_engine=st.booleans())
 def test_everyone_agrees_at_the_greatest_offset(
     tmp_path_factory: pytest.TempPathFactory,

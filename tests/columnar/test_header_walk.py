@@ -55,7 +55,7 @@ def assert_same(path: Path, target: int, *, mapped: bool = False) -> None:
             assert table_of(files, target, patch, has_kernels=True, mapped=mapped) == wanted
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     seed=st.integers(0, 10**6),
     flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=3),
@@ -100,7 +100,7 @@ def test_a_single_lookup_loads_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         assert partition.log_end_offset > log.base_offset
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), flips=st.lists(st.integers(0, 10**6), max_size=3), steps=st.integers(1, 4))
 def test_checksums_are_those_that_the_reference_verifies(
     tmp_path_factory: pytest.TempPathFactory, seed: int, flips: list[int], steps: int

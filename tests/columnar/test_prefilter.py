@@ -172,7 +172,7 @@ def test_decompression_has_the_same_limit() -> None:
             assert list(verify_log(data, limit=limit, engine=Engine.COLUMNAR)) == expected, name
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(seed=st.integers(0, 10**6), flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=3))
 def test_logs_by_chance_have_the_same_findings(seed: int, flips: list[tuple[int, int]]) -> None:
     log = random_log(seed)

@@ -90,7 +90,7 @@ def test_offsets_are_held_against_the_segment(base_offset: int) -> None:
             assert_same(patched(data, 0, "q", offset, seal=False) + data, base_offset)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(seed=st.integers(0, 10**6), flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=3))
 def test_logs_by_chance_recover_to_the_same(seed: int, flips: list[tuple[int, int]]) -> None:
     log = random_log(seed)

@@ -528,7 +528,7 @@ class RecordBatch:
         return self.header.next_offset
 
 
-# -- contents of control records and of small files, apart from `model`: only some programs need them ------------------
+# -- contents of control records and of small files --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,22 +69,13 @@ def _cleaned() -> Iterator[Scenario]:
     yield clean("open-since-0-others-ended", why, since_0, (0, [first, keyed(1, "a"), keyed(2, "a")]), (10, [keyed(10, "a"), replace(compact_scenarios.ended("COMMIT", 11), producer_id=8)]))  # fmt: skip
     yield clean("ended-since-0", "A transaction from offset 0 on has ended: its records are compacted.", must("SEG-CMP-008", "SEG-CMP-014"), (0, [first, keyed(1, "x"), compact_scenarios.ended("COMMIT", 2)]))  # fmt: skip
     control = must("SEG-CMP-013", "SEG-CMP-014", since="3.1")
-    mixed = [
-        compact_scenarios.part(0, "a"),
-        compact_scenarios.ended("COMMIT", 1),
-        compact_scenarios.part(2, "a", 1),
-        compact_scenarios.ended("ABORT", 3),
-        keyed(4, "z"),
-    ]
-    yield clean("commit-then-abort", "One producer commits, then aborts: the committed record stays.", control, (0, mixed), more=((name_of(0, ".txnindex"), aborted(9, 2, 3, 4)),))  # fmt: skip
-    turned = [
-        compact_scenarios.part(0, "a"),
-        compact_scenarios.ended("ABORT", 1),
-        compact_scenarios.part(2, "a", 1),
-        compact_scenarios.ended("COMMIT", 3),
-        keyed(4, "z"),
-    ]
-    yield clean("abort-then-commit", "One producer aborts, then commits: the committed record stays.", control, (0, turned), more=((name_of(0, ".txnindex"), aborted(9, 0, 1, 2)),))  # fmt: skip
+
+    def ended_twice(first: str, second: str) -> tuple[int, list[Batch]]:
+        one, other = compact_scenarios.ended(first, 1), compact_scenarios.ended(second, 3)
+        return 0, [compact_scenarios.part(0, "a"), one, compact_scenarios.part(2, "a", 1), other, keyed(4, "z")]
+
+    yield clean("commit-then-abort", "One producer commits, then aborts: the committed record stays.", control, ended_twice("COMMIT", "ABORT"), more=((name_of(0, ".txnindex"), aborted(9, 2, 3, 4)),))  # fmt: skip
+    yield clean("abort-then-commit", "One producer aborts, then commits: the committed record stays.", control, ended_twice("ABORT", "COMMIT"), more=((name_of(0, ".txnindex"), aborted(9, 0, 1, 2)),))  # fmt: skip
     which = must("SEG-CMP-008", "SEG-CMP-018", "SEG-CMP-019")
     limits = "The numbers of the records that stay are at the limits of their types."
     many = tuple((b"h", b"%d" % at) for at in range(300))

@@ -30,7 +30,7 @@ OUT_OF_SIGHT: Final = {
     "seglog_format/codec/coordinator_records.py": MEANING,
     "seglog_format/log/segment.py": "how many files are held open at once",
     "seglog_format/log/directory_lock.py": "whether another process uses the directory; those of requests are its own",
-    "seglog_format/state/root_files.py": "the same",
+    "seglog_format/state/root_files.py": "the root files of a log directory; those of requests are their own",
     "seglog_format/schema/tracing.py": "finds what a refusal says of its place, which is for people",
     "seglog_format/inspection/files.py": "what a person pastes into `seglog inspect`",
 }

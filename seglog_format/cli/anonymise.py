@@ -9,7 +9,7 @@ import click
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH, json_option, path_argument
 from seglog_format.cli.output import count_text, progress, write_line
-from seglog_format.cli.paths import size_of_logs
+from seglog_format.cli.paths import progress_total
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def command(path: Path, *, output: Path, as_json: bool) -> int:
     """
     from seglog_format.generation.anonymise import anonymise
 
-    with progress("Copying", size_of_logs(path)) as report:
+    with progress("Copying", progress_total(path)) as report:
         made = anonymise(path, output, report=report)
     for one in made.not_understood:
         fields = {"file": one.path, "position": one.position, "bytes": one.size, "problem": one.problem}

@@ -13,7 +13,7 @@ from seglog_format.cli.lookup import opened
 from seglog_format.cli.main import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import PATH_OR_INPUT, json_option, limit_option, range_option
 from seglog_format.cli.output import count_text, printable, progress, styled, summing, time_text, write_line
-from seglog_format.cli.paths import log_directory_at, size_of_logs
+from seglog_format.cli.paths import log_directory_at, progress_total
 from seglog_format.cluster.merged_replicas import united
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines import LineOptions, source_of
@@ -362,7 +362,7 @@ def command(first: Path, second: Path, *, count: int, as_json: bool, **choices: 
     1 when anything differs, and 3 when damage kept records from it.
     """
     status, options = DONE, LineOptions(**choices)
-    with progress("Comparing", size_of_logs(first) + size_of_logs(second)) as advance:
+    with progress("Comparing", progress_total(first) + progress_total(second)) as advance:
         for comparison in compared(first, second, options, summing(advance)):
             _write(comparison, count, as_json=as_json)
             status = max(status, _status(comparison))

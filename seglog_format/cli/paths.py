@@ -111,8 +111,8 @@ def unreadable_text(name: str, size: int, path: Path | None = None) -> str:
     return f"{name}: nothing could be read of its {size:,} bytes; {hint}"
 
 
-def size_of_logs(path: Path) -> int:
-    """Return the bytes of a file, or of all logs below a directory, as far as they are known."""
+def progress_total(path: Path) -> int:
+    """Return the bytes of a file, or of all logs below a directory. `size_of_logs` would note what it cannot list."""
     with suppress(OSError):  # the work itself reports what cannot be read
         return sum(each.stat().st_size for each in ([path] if path.is_file() else path.rglob("*.log")))
     return 0

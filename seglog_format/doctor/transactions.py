@@ -98,7 +98,7 @@ def open_transactions(
 
     Args:
         entry: of the partition.
-        partition: opened; its headers and end markers are read.
+        partition: opened; its headers and end markers are read, and its batches if a transaction is not listed.
         coordinator: of the cluster.
     """
     for producer_id, first_offset in sorted(partition.transactions.open_offsets.items(), key=lambda item: item[1]):
@@ -121,7 +121,7 @@ def unlisted(partition: Partition, rebuilt: Container[str]) -> Iterator[Statemen
     """Yield the segments of which brokers serve aborted records, since no transaction index lists their transactions.
 
     Args:
-        partition: opened; its headers and end markers are read.
+        partition: opened; its headers and end markers are read, and its batches if a transaction is not listed.
         rebuilt: the files that a start writes again.
     """
     with suppress(FormatError):  # of an index, which is a finding of its own
@@ -140,19 +140,19 @@ def _served(partition: Partition) -> dict[int, tuple[int, AbortedTxn]]:
     segments, transactions = partition.segments, partition.transactions
     indexes = [each.transaction_index for each in segments]
     listed = {(each.producer_id, each.last_offset) for index in indexes if index for each in index.entries}
-    lost: dict[int, list[AbortedTxn]] = {}
-    for each in transactions.aborted if transactions.damage is None else ():
-        if (each.producer_id, each.last_offset) not in listed and each.last_offset >= partition.log_start_offset:
-            lost.setdefault(each.producer_id, []).append(each)
+    lost = {
+        each
+        for each in (transactions.aborted if transactions.damage is None else ())
+        if (each.producer_id, each.last_offset) not in listed and each.last_offset >= partition.log_start_offset
+    }
     found: dict[int, tuple[int, AbortedTxn]] = {}
     bases = [each.base_offset for each in segments]
     for header in (batch.header for segment in segments for batch in segment.batches()) if lost else ():
-        of_it = lost.get(header.producer_id, []) if transactions.is_aborted(header) else []
-        at = bisect_right(of_it, header.last_offset, key=lambda each: each.last_offset)
-        if at < len(of_it) and of_it[at].first_offset <= header.last_offset and (header.records_count or 0) > 0:
-            number = bisect_right(bases, of_it[at].last_offset) - 1
-            count, first = found.get(number, (0, of_it[at]))
-            found[number] = count + (header.records_count or 0), first
+        aborted, records_count = transactions.aborted_with(header), header.records_count or 0
+        if aborted in lost and records_count > 0:
+            number = bisect_right(bases, aborted.last_offset) - 1
+            count, first = found.get(number, (0, aborted))
+            found[number] = count + records_count, first
     return found
 
 

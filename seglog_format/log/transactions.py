@@ -59,11 +59,16 @@ class Transactions:
 
     def is_aborted(self, header: BatchHeader) -> bool:
         """Return whether a batch belongs to an aborted transaction (SEG-LKP-011)."""
+        return self.aborted_with(header) is not None
+
+    def aborted_with(self, header: BatchHeader) -> AbortedTxn | None:
+        """Return the aborted transaction that a batch belongs to; None if it belongs to none."""
         if not header.is_transactional or header.is_control:
-            return False
+            return None
         of_producer = self._markers.get(header.producer_id, [])
         index = bisect_right(of_producer, header.last_offset, key=attrgetter("last_offset"))
-        return index < len(of_producer) and of_producer[index].first_offset <= header.last_offset
+        is_inside = index < len(of_producer) and of_producer[index].first_offset <= header.last_offset
+        return of_producer[index] if is_inside else None
 
     def add(self, header: BatchHeader, marker: ControlRecordType | None) -> None:
         """Apply the next entry; ``marker`` is the kind of its end marker, if it has one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seglog_format.codec.checkpoints import decode_partition_metadata, encode_leader_epoch_checkpoint
 from seglog_format.codec.framing import walk
@@ -32,14 +32,13 @@ from seglog_format.recovery.salvage_placement import (
 from seglog_format.recovery.salvage_scan import SalvageScan, salvage_scan
 from seglog_format.recovery.segment_scan import side_files_of
 from seglog_format.state.producer_state import LeaderEpochs
-from seglog_format.storage.byte_source import Buffer, ByteSource, SourceFile, Window, open_log, read_whole
+from seglog_format.storage.byte_source import Buffer, ByteSource, Closing, SourceFile, Window, open_log, read_whole
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.log_storage import FileStatus
 from seglog_format.storage.new_directory import require_new
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
@@ -389,7 +388,7 @@ class SplicedStorage:
         return self._storage.open(path, mapped=mapped, check=check)
 
 
-class SplicedFile:
+class SplicedFile(Closing):
     """A file that consists of pieces of other files.
 
     Attributes:
@@ -444,13 +443,3 @@ class SplicedFile:
     def close(self) -> None:
         """Close the files."""
         self._closing.close()
-
-    def __enter__(self) -> Self:
-        """Enter the context."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the files."""
-        self.close()

@@ -114,22 +114,24 @@ def salvage_scan(
         is_for_brokers: whether end markers that brokers cannot read are left out.
         wanted: only entries with records that may be in this range.
     """
-    found = _Salvager(source_of(data, path), allowed, path, is_for_brokers=is_for_brokers).run(wanted)
+    found = _Salvager(source_of(data, path), allowed, path, wanted, is_for_brokers=is_for_brokers).run()
     return _in_order(found)
 
 
 class _Salvager(EntrySearch):
-    def __init__(self, source: ByteSource, allowed: OffsetRange, path: str, *, is_for_brokers: bool = False) -> None:
+    def __init__(
+        self, source: ByteSource, allowed: OffsetRange, path: str, wanted: WantedRange, *, is_for_brokers: bool
+    ) -> None:
         super().__init__(source, allowed, path, is_for_brokers=is_for_brokers)
-        self.found = SalvageScan()
+        self.wanted = wanted
+        self.position, reached, self.end = bounds_of(wanted, source, path, allowed)
+        last = allowed.last if self.end is None else min(allowed.last, self.end - 1)
+        self.found = SalvageScan(offsets=OffsetRange(max(reached, wanted.from_offset or 0), last))
         self.past_count = 0
 
-    def run(self, wanted: WantedRange) -> SalvageScan:
-        """Scan the part of the file that a range needs."""
-        self.wanted = wanted
-        position, reached, self.end = bounds_of(wanted, self.source, self.path, self.allowed)
-        last = self.allowed.last if self.end is None else min(self.allowed.last, self.end - 1)
-        self.found.offsets = OffsetRange(max(reached, wanted.from_offset or 0), last)
+    def run(self) -> SalvageScan:
+        """Scan the part of the file that the range needs."""
+        position = self.position
         while position < self.source.size and self.past_count < PROVING_COUNT:
             position = self._step(position)
         return self.found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from helpers.support import REPOSITORY
@@ -13,8 +13,12 @@ from seglog_conformance.cases import every_case
 
 from proofs.mutants import enforcement
 from proofs.mutants.marked_tests import marked_tests
+from proofs.planted import readers_faults
 from seglog_format.requirements import BrokerMark, Requirement, requirements
 from tools import requirement_trace as trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SOURCE = """
 @checks("SEG-XXX-001")
@@ -162,3 +166,13 @@ def test_a_fault_has_to_fit_exactly_once() -> None:
     for text in ("y = x > 1", "y = x < 1 or x < 1", "z = x < 1"):
         with pytest.raises(ValueError, match="occurs"):
             fault.apply(text)
+
+
+def test_no_planted_fault_is_noticed_for_a_name_that_is_missing(tmp_path: Path) -> None:
+    """A `NameError` fails any test: such a fault shows nothing of its rule."""
+    for number, fault in enumerate([*enforcement.faults(), *readers_faults()]):
+        text = (REPOSITORY / fault.file).read_text(encoding="utf-8")
+        (tmp_path / f"{number}.py").write_text(text.replace(fault.find, fault.replace, 1), encoding="utf-8")
+    names = [sys.executable, "-m", "ruff", "check", "--isolated", "--quiet", "--select", "F821", str(tmp_path)]
+    run = subprocess.run(names, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, "")

@@ -2,7 +2,8 @@
 
 The second run has to come to the verdicts of the first, and Kafka's newest classes have to have been asked each case
 that accuses a release. What both came to is written to ``reports/conform.json``, from which the conformance pages of
-the site are made. With ``--testee`` (as often as needed) only these are judged, beside Kafka's classes.
+the site are made. With ``--testee`` (as often as needed) only these are judged, beside Kafka's classes. ``--resume``
+goes on where a run of the same suite ended.
 """
 
 from __future__ import annotations
@@ -36,14 +37,30 @@ Verdicts = dict[tuple[str, str], str]
 """By testee, with its version, and case."""
 
 
-def run(number: int, arguments: list[str]) -> tuple[Path, float, int]:
-    """One run of everyone: its lines, how many seconds it took, and its exit status."""
-    path = BUILD / f"matrix-{number}.jsonl"
+def run(number: int, arguments: list[str], digests: Json, *, resumes: bool) -> tuple[Path, float, int]:
+    """One run of everyone: its lines, how many seconds it took, and its exit status.
+
+    Args:
+        number: 1, or 2 for the second run.
+        arguments: of the run.
+        digests: of what the run measures.
+        resumes: go on where a run of the same digests ended; without one, begin.
+    """
+    path, begun = BUILD / f"matrix-{number}.jsonl", BUILD / f"matrix-{number}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "seglog_format.cli", "conform", "run", "--jsonl", str(path), *arguments]
+    earlier = json.loads(begun.read_text(encoding="utf-8")) if resumes and begun.exists() and path.exists() else {}
+    is_resumed = earlier.get("digests") == digests
+    seconds = earlier["seconds"] if is_resumed else 0.0
+    begun.write_text(json.dumps({"digests": digests, "seconds": seconds}), encoding="utf-8")
+    command = [sys.executable, "-m", "seglog_format.cli", "conform", "run", "--jsonl", str(path)]
     began = time.monotonic()
-    status = child_processes.run(command, check=False, directory=REPOSITORY).returncode
-    return path, time.monotonic() - began, status
+    try:
+        given = [*command, *(["--resume"] if is_resumed else []), *arguments]
+        status = child_processes.run(given, check=False, directory=REPOSITORY).returncode
+    finally:
+        seconds += time.monotonic() - began
+        begun.write_text(json.dumps({"digests": digests, "seconds": seconds}), encoding="utf-8")
+    return path, seconds, status
 
 
 def lines_of(path: Path) -> list[Json]:
@@ -140,13 +157,15 @@ def main() -> int:
     parser.add_argument("--scale", action="store_true", help="also ask the family scale, which takes an hour more")
     parser.add_argument("--once", action="store_true", help="no second run")
     parser.add_argument("--testee", action="append", default=[], metavar="NAME", help="judge only these, and Kafka's")
+    parser.add_argument("--resume", action="store_true", help="go on where a run of the same suite ended")
     given = parser.parse_args()
     conditions = run_conditions("make proof NAME=conform" + (" ARGS=--once" if given.once else ""), measures=SUITE)
     html = ["--html", str(BUILD / "matrix.html")]
     some = [word for name in given.testee for word in ("--testee", name)] + _kafkas(given.testee)
     some += ["--scale"] if given.scale else []
-    runs = [run(1, [*html, *some, *(["--update-known"] if given.update_known else [])])]
-    runs += [] if given.once else [run(2, some)]
+    update = ["--update-known"] if given.update_known else []
+    runs = [run(1, [*html, *some, *update], conditions["digests"], resumes=given.resume)]
+    runs += [] if given.once else [run(2, some, conditions["digests"], resumes=given.resume)]
     found = report([path for path, _, _ in runs], [seconds for _, seconds, _ in runs])
     write_report(given.report, conditions, found)
     unstable = found["differencesOfTheSecondRun"]

@@ -41,7 +41,7 @@ LABELS = {
     "damaged": "Broken in",
 }
 FAMILIES = {name for _, name in source_pages.families()}
-REQUIREMENT = re.compile(r"^### (SEG-[A-Z]{3}-\d{3}) .*?\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+REQUIREMENT = re.compile(r"^## (SEG-[A-Z]{3}-\d{3}) .*?\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 NODE = shutil.which("node")
 SEARCH = REPOSITORY / "tests" / "node" / "search.cjs"
 FIRST = {
@@ -185,11 +185,11 @@ def test_no_link_leads_nowhere_and_no_page_is_alone(site: Path, pages: dict[Path
 
 
 def test_every_rule_is_two_clicks_from_code_tests_and_fixtures(site: Path, pages: dict[Path, PageParser]) -> None:
-    table = site / "reference" / "requirements" / "index.html"
+    table = site / "reference" / "requirements"
     for rule in requirements().values():
-        anchor = rule.id.lower()
+        anchor, list_page = rule.id.lower(), table / rule.chapter / "index.html"
         chapter = site / "spec" / rule.chapter / "index.html"
-        for page, other in ((chapter, table), (table, chapter)):
+        for page, other in ((chapter, list_page), (list_page, chapter), (table / "index.html", list_page)):
             assert anchor in pages[page].anchors
             links = [link for link in pages[page].links if link.endswith(f"#{anchor}")]
             assert any(target_of(page, link, site) == other for link in links), rule.id
@@ -217,8 +217,7 @@ def test_the_explorer_links_to_anchors_that_are_there(site: Path, pages: dict[Pa
 
 
 def test_the_table_has_all_that_the_trace_has() -> None:
-    text = (REPOSITORY / "docs" / source_pages.TABLE).read_text(encoding="utf-8")
-    shown = {match[1]: match[2] for match in REQUIREMENT.finditer(text)}
+    shown = {match[1]: match[2] for text in source_pages.tables().values() for match in REQUIREMENT.finditer(text)}
     for rule in requirements():
         trace = trace_of(rule)
         assert all(f"`{case}`" in shown[rule] for case in trace["cases"]), rule
@@ -227,9 +226,9 @@ def test_the_table_has_all_that_the_trace_has() -> None:
 
 
 def test_each_place_fixture_and_case_that_the_table_names_is_shown(site: Path, pages: dict[Path, PageParser]) -> None:
-    table = site / "reference" / "requirements" / "index.html"
-    text = (REPOSITORY / "docs" / source_pages.TABLE).read_text(encoding="utf-8")
-    shown = [link for link in pages[table].links if link.startswith("../../source/")]
+    tables, text = site / "reference" / "requirements", "".join(source_pages.tables().values())
+    links = [link for page in tables.glob("*/index.html") for link in pages[page].links]
+    shown = [link for link in links if link.startswith("../../../source/")]
     sources, fixtures = source_pages.SOURCE.findall(text), source_pages.FIXTURE.findall(text)
     cases = [case for case in source_pages.CASE.findall(text) if case[0] in FAMILIES]
     assert len(shown) == len(sources) + len(fixtures) + len(cases)
@@ -237,9 +236,10 @@ def test_each_place_fixture_and_case_that_the_table_names_is_shown(site: Path, p
 
 
 def test_every_rule_tells_what_holds_it() -> None:
-    text = (REPOSITORY / "docs" / "reference" / "requirements.md").read_text(encoding="utf-8")
     reported = {
-        match[1]: set(re.findall(r"^- ([A-Z][a-z ]+):", match[2], re.MULTILINE)) for match in REQUIREMENT.finditer(text)
+        match[1]: set(re.findall(r"^- ([A-Z][a-z ]+):", match[2], re.MULTILINE))
+        for text in source_pages.tables().values()
+        for match in REQUIREMENT.finditer(text)
     }
     for rule in requirements().values():
         wanted = {"auto": {"Code", "Tests"}, "behaviour": {"Faults", "Tests"}}.get(rule.check, set())

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PLACEHOLDER = "SEG-XXX-"
 """Area of ids that are no requirements: tests and guides use them as examples."""
 
-LIST = "docs/reference/requirements.md"
+LIST = "docs/reference/requirements"
 """The generated page that mentions every requirement."""
 
 LEVEL = re.compile(r"\b(?:MUST|SHOULD|MAY)\b")
@@ -143,7 +143,7 @@ def join() -> dict[str, Trace]:
     for fault in faults():
         found[fault.requirement].faults.append(fault)
     for file, _, identifier in mentions():
-        if file.startswith("docs/") and file != LIST and file not in found[identifier].documents:
+        if file.startswith("docs/") and not file.startswith(LIST) and file not in found[identifier].documents:
             found[identifier].documents.append(file)
     return traces
 

@@ -2,8 +2,7 @@
 
 The second run has to come to the verdicts of the first, and Kafka's newest classes have to have been asked each case
 that accuses a release. What both came to is written to ``reports/conform.json``, from which the conformance pages of
-the site are made. With ``--testee`` (as often as needed) only these are judged, beside Kafka's classes. ``--resume``
-goes on where a run of the same suite ended.
+the site are made. ``--resume`` goes on where a run of the same suite ended.
 """
 
 from __future__ import annotations
@@ -17,12 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.cases import every_case
-from seglog_conformance.registry import listed
-from seglog_conformance.releases import release_key
 from seglog_conformance.toolchains import child_processes
 from seglog_conformance.verdicts import Verdict, level_of
 
-from authoring.accused import KAFKA, accusations
+from authoring.accused import accusations
 from proofs.report_facts import SUITE, run_conditions, write_report
 
 if TYPE_CHECKING:
@@ -38,25 +35,18 @@ Verdicts = dict[tuple[str, str], str]
 
 
 def run(number: int, arguments: list[str], digests: Json, *, resumes: bool) -> tuple[Path, float, int]:
-    """One run of everyone: its lines, how many seconds it took, and its exit status.
-
-    Args:
-        number: 1, or 2 for the second run.
-        arguments: of the run.
-        digests: of what the run measures.
-        resumes: go on where a run of the same digests ended; without one, begin.
-    """
+    """One run of everyone, or the rest of one of the same digests: its lines, its seconds, and its exit status."""
     path, begun = BUILD / f"matrix-{number}.jsonl", BUILD / f"matrix-{number}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     earlier = json.loads(begun.read_text(encoding="utf-8")) if resumes and begun.exists() and path.exists() else {}
     is_resumed = earlier.get("digests") == digests
     seconds = earlier["seconds"] if is_resumed else 0.0
     begun.write_text(json.dumps({"digests": digests, "seconds": seconds}), encoding="utf-8")
-    command = [sys.executable, "-m", "seglog_format.cli", "conform", "run", "--jsonl", str(path)]
+    command = [sys.executable, "-m", "seglog_format.cli", "conform", "run", "--jsonl", str(path), *arguments]
     began = time.monotonic()
     try:
-        given = [*command, *(["--resume"] if is_resumed else []), *arguments]
-        status = child_processes.run(given, check=False, directory=REPOSITORY).returncode
+        resume = ["--resume"] if is_resumed else []
+        status = child_processes.run([*command, *resume], check=False, directory=REPOSITORY).returncode
     finally:
         seconds += time.monotonic() - began
         begun.write_text(json.dumps({"digests": digests, "seconds": seconds}), encoding="utf-8")
@@ -153,18 +143,14 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(description="judge every implementation by the whole suite, twice")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the result there as JSON")
-    parser.add_argument("--update-known", action="store_true", help="the first run writes the lists of known failures")
     parser.add_argument("--scale", action="store_true", help="also ask the family scale, which takes an hour more")
     parser.add_argument("--once", action="store_true", help="no second run")
-    parser.add_argument("--testee", action="append", default=[], metavar="NAME", help="judge only these, and Kafka's")
     parser.add_argument("--resume", action="store_true", help="go on where a run of the same suite ended")
     given = parser.parse_args()
     conditions = run_conditions("make proof NAME=conform" + (" ARGS=--once" if given.once else ""), measures=SUITE)
     html = ["--html", str(BUILD / "matrix.html")]
-    some = [word for name in given.testee for word in ("--testee", name)] + _kafkas(given.testee)
-    some += ["--scale"] if given.scale else []
-    update = ["--update-known"] if given.update_known else []
-    runs = [run(1, [*html, *some, *update], conditions["digests"], resumes=given.resume)]
+    some = ["--scale"] if given.scale else []
+    runs = [run(1, [*html, *some], conditions["digests"], resumes=given.resume)]
     runs += [] if given.once else [run(2, some, conditions["digests"], resumes=given.resume)]
     found = report([path for path, _, _ in runs], [seconds for _, seconds, _ in runs])
     write_report(given.report, conditions, found)
@@ -177,19 +163,6 @@ def main() -> int:
     unasked = found["accusations"]["notAsked"]
     print(*(f"{case} accuses a release, and Kafka's newest classes were not asked" for case in unasked), sep="\n")
     return max(*(status for _, _, status in runs), int(bool(unstable)), int(bool(unasked)))
-
-
-def _kafkas(wanted: list[str]) -> list[str]:
-    """Return the arguments that add Kafka's classes to a run of some; a run of all has them."""
-    missing = [name for name in KAFKA if wanted and name not in wanted]
-    return [word for name in missing for word in ("--testee", f"{name}@{newest_asked(name)}")]
-
-
-def newest_asked(name: str) -> str:
-    """Return the newest release of an adapter that a run of all asks."""
-    adapter = listed(name).adapter
-    assert adapter is not None
-    return max(adapter.asked, key=release_key)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def generated() -> dict[str, str]:
     traces = join()
     pages = {
         "docs/assets/partition.svg": pictures.partition_picture(),
-        "docs/reference/requirements.md": requirements_page(traces),
+        **requirement_pages(traces),
         "docs/reference/errors.md": errors_page(),
         "docs/reference/command-line.md": command_line_page(),
         "docs/reference/speed.md": report_pages.speed_page(NOTICE),
@@ -139,37 +139,37 @@ def _title(page: str) -> str:
     return next(line.removeprefix("# ") for line in page.splitlines() if line.startswith("# "))
 
 
-def requirements_page(traces: dict[str, Trace]) -> str:
-    """Return the page of all requirements, each with the places that name it."""
-    lines = ["---", "hide: [toc]", "---", "", f"{NOTICE}# Requirements", ""]
-    lines += [f"{len(traces)} rules, in the order of the specification, with the places that hold them.", ""]
-    chapters = [
-        (chapter, list(group))
-        for chapter, group in groupby(traces.values(), key=lambda trace: trace.requirement.chapter)
-    ]
-    titles = {chapter: _chapter_title(chapter) for chapter, _ in chapters}
-    lines += [*(f"- [{title}](#{_anchor(chapter)})" for chapter, title in titles.items()), ""]
-    for chapter, group in chapters:
-        lines += [f"## {titles[chapter]} {{ #{_anchor(chapter)} }}", ""]
-        for trace in group:
-            lines += _requirement(trace)
-    return "\n".join(lines)
+def requirement_pages(traces: dict[str, Trace]) -> dict[str, str]:
+    """Return the pages of requirements, each rule with the places that name it: one page a chapter, and their list."""
+    lines = [f"{NOTICE}# Requirements", ""]
+    lines += [f"{len(traces)} rules by chapter of the specification. Each links to the places that hold it.", ""]
+    pages = {}
+    for chapter, group in groupby(traces.values(), key=lambda trace: trace.requirement.chapter):
+        title, path, found = _chapter_title(chapter), f"requirements/{chapter}.md", list(group)
+        pages[f"docs/reference/{path}"] = "\n".join(_requirements_of(title, found))
+        rules = (
+            f"[{one}]({path}#{one.lower()}){{ #{one.lower()} }}" for one in (each.requirement.id for each in found)
+        )
+        lines += [f"## [{title}]({path}) {{ #chapter-{chapter.lower()} }}", "", ",\n".join(rules), ""]
+    return {"docs/reference/requirements.md": "\n".join(lines), **pages}
+
+
+def _requirements_of(title: str, traces: list[Trace]) -> Iterator[str]:
+    yield f"---\nhide: [toc]\n---\n\n{NOTICE}# Requirements: {title}\n\n[All chapters](../requirements.md).\n"
+    for trace in traces:
+        yield from _requirement(trace)
 
 
 def _chapter_title(chapter: str) -> str:
     return _title((REPOSITORY / "spec" / f"{chapter}.md").read_text(encoding="utf-8"))
 
 
-def _anchor(chapter: str) -> str:
-    return f"chapter-{chapter.lower()}"
-
-
 def _requirement(trace: Trace) -> Iterator[str]:
     entry = trace.requirement
     anchor = entry.id.lower()
-    yield f"### {entry.id} {{ #{anchor} }}"
+    yield f"## {entry.id} {{ #{anchor} }}"
     yield ""
-    link = f"[in its chapter](../spec/{entry.chapter}.md#{anchor})"
+    link = f"[in its chapter](../../spec/{entry.chapter}.md#{anchor})"
     yield f"**{entry.level}** · binds {', '.join(entry.binds)} · {broker_marks(entry)} · {link}"
     yield ""
     yield entry.text
@@ -184,7 +184,7 @@ def _requirement(trace: Trace) -> Iterator[str]:
         ("Broken in", trace.damaged),
     )
     yield from (f"- {label}: {_some(values)}" for label, values in rows if values)
-    if kept := verdicts.reported(entry.id, "../"):
+    if kept := verdicts.reported(entry.id, "../../"):
         yield f"- Kept by: {kept}"
     if reason := SINCE_BY_SOURCE.get(entry.id):
         yield f"- Since when, only the source shows: {reason}"

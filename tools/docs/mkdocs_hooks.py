@@ -82,7 +82,8 @@ def _specification_nav(chapters: list[str]) -> list[object]:
 
 def _reference_nav(chapters: list[str]) -> list[object]:
     """Return the pages of the reference: structures in the order of their chapters, then all others by subject."""
-    pages = {path.stem for path in (REPOSITORY / "docs" / "reference").glob("*.md")} - {"index"}
+    pages = {path.stem for path in (REPOSITORY / "docs" / "reference").glob("*.md")} - {"index", "requirements"}
+    rules = sorted(source_pages.tables())
     stems = [Path(chapter).stem.partition("-")[2] for chapter in chapters]
     structures = [stem for stem in stems if stem in pages] + [name for name in TOPICS if name in pages]
     tools = [name for name in TOOLS if name in pages]
@@ -92,7 +93,7 @@ def _reference_nav(chapters: list[str]) -> list[object]:
         {"Structures": _paths(structures)},
         {"Command and library": [*_paths(tools), {"Python": _paths(library)}]},
     ]
-    tables = [{"Tables and files": _paths(others)}]
+    tables = [{"Tables and files": _paths(others)}, {"Requirements": ["reference/requirements.md", *rules]}]
     about = [{"About": ["changelog.md", {"Words of this project": "glossary.md"}]}]
     return ["reference/index.md", *listed, {"More": [*tables, *about]}]
 
@@ -168,7 +169,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     markdown = siblings.with_siblings(markdown, source)
     if source.startswith("spec/"):
         markdown = HEX_FENCE.sub(_hex_fence, _outside_fences(markdown, _numbered))
-    if source == source_pages.TABLE:
+    if source.startswith(source_pages.TABLES):
         markdown = source_pages.linked(markdown, source)
     return _outside_fences(markdown, lambda text: LINKABLE.sub(lambda match: _link(match, source), text))
 
@@ -185,7 +186,7 @@ def _definition(match: re.Match[str]) -> str:
     return (
         f'<div class="requirement {level.lower()}" id="{identifier.lower()}" markdown>\n\n'
         f'<p class="requirement-head" markdown><a href="#{identifier.lower()}">{identifier}</a> <b>{level}</b> {facts}'
-        f" · [code and tests](../reference/requirements.md#{identifier.lower()})"
+        f" · [code and tests](../reference/requirements/{entry.chapter}.md#{identifier.lower()})"
         f" · [permanent link](../{permalinks.path_of(identifier)})</p>\n\n"
         f"{text}\n\n</div>"
     )

@@ -38,9 +38,8 @@ def with_siblings(markdown: str, source: str) -> str:
         chapter = chapters()[stem]
         lines = [f"*Layout, bytes and examples. The binding rules are in [the specification](../spec/{chapter}.md).*"]
     elif folder == "spec" and (structure := stem.partition("-")[2]) in chapters():
-        links = (
-            f"[layouts with every field](../reference/{structure}.md), [code and tests](../reference/requirements.md)"
-        )
+        code = f"[code and tests](../reference/requirements/{stem}.md)"
+        links = f"[layouts with every field](../reference/{structure}.md), {code}"
         lines = [f"*The binding rules. Beside them: {links}, [which page to read](../reference/index.md).*"]
         lines += pictures(structure)
     if source in STATES:

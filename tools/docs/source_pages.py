@@ -1,6 +1,6 @@
 """Pages of the site for the places that requirements name: source files with their definitions, fixtures and cases.
 
-Only places in the table of requirements have a page. The pages are made while the site is built; none is committed.
+Only places in the tables of requirements have a page. The pages are made while the site is built; none is committed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from seglog_conformance.cases import Case
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
-TABLE: Final = "reference/requirements.md"
+TABLES: Final = "reference/requirements/"
+"""Pages of the requirements of a chapter, which name places."""
 FIXTURES: Final = "source/fixtures.md"
 SOURCE: Final = re.compile(r"`((?:seglog_format|tests)/[\w/]+\.py)(?:::?([\w.]+))?`")
 FIXTURE: Final = re.compile(r"`((?:kafka-[\d.]+|damaged)/[\w.-]+)`")
@@ -33,12 +34,17 @@ FRONT_MATTER: Final = "---\nsearch:\n  exclude: true\n---\n\n"
 
 def made_pages() -> Iterator[tuple[str, str]]:
     """Yield each page with its path in the site."""
-    table = (REPOSITORY / "docs" / TABLE).read_text(encoding="utf-8")
-    for path in sorted({match[1] for match in SOURCE.finditer(table)}):
+    for path in sorted({match[1] for text in tables().values() for match in SOURCE.finditer(text)}):
         yield _page_of(path), source_page(path)
     yield FIXTURES, fixtures_page()
     for (number, name), cases in families().items():
         yield _family_page(name), family_page(number, name, cases)
+
+
+def tables() -> dict[str, str]:
+    """Return the pages that name places, by path in the site."""
+    paths = sorted((REPOSITORY / "docs" / TABLES).glob("*.md"))
+    return {TABLES + path.name: path.read_text(encoding="utf-8") for path in paths}
 
 
 def linked(markdown: str, page: str) -> str:

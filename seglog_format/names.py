@@ -84,7 +84,9 @@ REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
 RESERVED_IDS: Final = 100
 """Ids below this number name no directory: unassigned, lost, migrating. Of topics: none, and the metadata log."""
 
-STATES: Final = ("delete", "future", "stray")
+DELETE_STATE: Final = "delete"
+"""Brokers remove directories in this state without reading them."""
+STATES: Final = (DELETE_STATE, "future", "stray")
 """Possible endings after the unique part of a directory name."""
 
 TEMPORARY_SUFFIXES: Final = (".deleted", ".cleaned", ".swap", ".part", ".tmp")

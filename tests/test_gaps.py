@@ -464,3 +464,21 @@ def test_every_command_names_the_same_missing_offsets(
     said = captured.out + captured.err
     assert text in said or f"{many} are missing, {span}" in said
     assert status == HOLE
+
+
+@pytest.mark.parametrize("name", [HIGH_WATERMARKS, POINTS, STARTS])
+@pytest.mark.parametrize("files", [{}, {"5.log": entry(5, 2)}], ids=["no log", "a later log"])
+def test_nothing_is_missing_from_a_directory_that_brokers_delete(
+    files: dict[str, bytes], name: str, tmp_path: Path
+) -> None:
+    """They remove its files one by one, and its line in a checkpoint may be there until they are done."""
+    directory = make(tmp_path, {"0.log": entry(0, 5), **files})
+    file(directory, "0.log").unlink()
+    checkpoint(directory, name, 9)
+    deleted = directory.rename(directory.with_name(f"{directory.name}.{'0' * 32}-delete"))
+    assert {command: run([command, str(deleted.parent)]) for command in ("verify", "recover", "dump", "doctor")} == {
+        "verify": FINE,
+        "recover": FINE,
+        "dump": FINE,
+        "doctor": FINE,
+    }

@@ -44,8 +44,10 @@ def missing(held: list[Held], partition: Path, kept: Counter[Content]) -> int:
     """Return the number of records that should be delivered and are not.
 
     Retention removes the first segments, and leaves no other trace. So records before the first remaining log are not
-    counted as missing, unless an index of theirs remains.
+    counted as missing, unless an index of theirs remains; nor are those of a directory that brokers delete.
     """
+    if partition.name.endswith("-delete"):
+        return 0
     try:
         names = [path.name for path in partition.glob("*.*")]
     except PermissionError:  # no permission for the log directory: all records are missing

@@ -52,8 +52,8 @@ class Source:
 @cache
 def sources() -> tuple[Source, ...]:
     """Return the partitions of all undamaged fixtures, and of directories of brokers if those are available."""
-    archives = [*ROOTS[0].glob("kafka-*/*/files.tar.gz"), *ROOTS[1].glob("*/*.tar.gz")]
-    return tuple(source for path in sorted(archives) for source in _sources_in(path))
+    archives = [*sorted(ROOTS[0].glob("kafka-*/*/files.tar.gz")), *sorted(ROOTS[1].glob("*/*.tar.gz"))]
+    return tuple(source for path in archives for source in _sources_in(path))
 
 
 def _sources_in(archive: Path) -> list[Source]:

@@ -11,7 +11,7 @@ from seglog_format.lines.sources import SourceKind, has_known_name, sources_of
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import SegmentFiles, list_log_directory, list_partition
 from seglog_format.log.path_kind import UNKNOWN, PathKind, foreign_at, path_kind, unnamed_base_offset
-from seglog_format.names import FileKind, parse_file_name, parse_object_name
+from seglog_format.names import DELETE_STATE, FileKind, parse_file_name, parse_object_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,6 @@ def kept_partitions(path: Path, directory: LogDirectory) -> list[PartitionEntry]
     If there is none, it reports that, since a command that handles each partition would end without output.
     """
     from seglog_format.cli.output import diagnose
-    from seglog_format.recovery.plan import DELETE_STATE
 
     entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
     if not entries:

@@ -21,8 +21,7 @@ from seglog_format.log.gaps import COMPACTED_TOPICS, tiered_gap
 from seglog_format.log.listing import list_log_directory
 from seglog_format.log.path_kind import PathKind, path_kind, require_directory
 from seglog_format.log.side_files import topic_id_of
-from seglog_format.names import METADATA_TOPICS, FileKind, segment_file_name
-from seglog_format.recovery.plan import DELETE_STATE
+from seglog_format.names import DELETE_STATE, METADATA_TOPICS, FileKind, segment_file_name
 from seglog_format.tier.local_metadata import LocalMetadataTopic
 from seglog_format.tier.segments import SegmentState
 
@@ -138,6 +137,8 @@ CHECKSUMS: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004"})
 """Rules without which consumers and followers refuse an entry."""
 UNREAD: Final = frozenset({"SEG-PDR-022", "SEG-PDR-030"})
 """Rules whose findings say that something could not be read."""
+TIMES: Final = frozenset({"SEG-TIX-005", "SEG-TIX-006"})
+"""Rules without which lookups by time and retention go by a time that the log does not have."""
 
 
 class _Input(NamedTuple):
@@ -160,8 +161,9 @@ class _Input(NamedTuple):
             return entries
         return [entry for entry in entries if entry.path.absolute() == self.partition.absolute()]
 
-    def holds(self, path: str) -> bool:
-        """Return whether a file is below the path."""
+    def holds(self, statement: Statement) -> bool:
+        """Return whether a statement is about something at or below the path."""
+        path = str(Path(statement.where.path).absolute())
         return path.startswith(f"{self.path.absolute()}/") or path == str(self.path.absolute())
 
 
@@ -237,7 +239,7 @@ class Examination:
     def _of_input(self, given: _Input) -> list[Statement]:
         found: list[Statement] = []
         with self._guard(given.path):
-            found += (each for each in starts.about_directory(given.directory) if given.holds(_absolute(each)))
+            found += filter(given.holds, starts.about_directory(given.directory))
         if given.partition is not None:
             with self._guard(given.path):
                 found += self._of_start(given.partition, given)
@@ -250,7 +252,8 @@ class Examination:
                     found += self._of_open(entry, given.directory)
         findings: list[Finding] = []
         with self._guard(given.path):
-            findings += (each for each in verify(given.path, limit=self._limit, remote=self._remote) if each.is_failure)
+            every = verify(given.path, limit=self._limit, remote=self._remote)
+            findings += (each for each in every if each.is_failure or each.requirement in TIMES)
         return self._with_findings(found, findings, given)
 
     def _of_start(self, path: Path, given: _Input) -> Iterator[Statement]:
@@ -331,7 +334,7 @@ class Examination:
             what = f"{what}; a broker that starts writes this file again"
         rules = tuple(dict.fromkeys(each.requirement for each in findings))
         is_refused = first.missing is not None or CHECKSUMS.intersection(rules)
-        hurt = READERS if is_refused else (Hurt.READER,)
+        hurt = READERS if is_refused else (Hurt.READER, *((Hurt.RETENTION,) if TIMES.intersection(rules) else ()))
         kind = Kind.DAMAGE if first.missing is None else Kind.LOSS
         is_named = path.is_file() or (path.is_dir() and not UNREAD.intersection(rules))
         step = typed("verify", path if is_named else root)
@@ -343,10 +346,6 @@ def _input_at(path: Path) -> _Input:
     if path_kind(path) is PathKind.PARTITION:
         return _Input(path, log_directory_above(path), path)
     return _Input(path, LogDirectory(list_log_directory(path)), None)
-
-
-def _absolute(statement: Statement) -> str:
-    return str(Path(statement.where.path).absolute())
 
 
 def _says(statement: Statement, finding: Finding, path: Path) -> bool:
@@ -364,8 +363,7 @@ def _says(statement: Statement, finding: Finding, path: Path) -> bool:
 
 
 def _field(finding: Finding) -> str:
-    field = finding.location.field
-    return f"{kafka_name(field)}: " if field else ""
+    return f"{kafka_name(field)}: " if (field := finding.location.field) else ""
 
 
 def _other(finding: Finding) -> Path:

@@ -20,9 +20,9 @@ from seglog_format.log.gaps import GapKind
 from seglog_format.log.listing import list_partition
 from seglog_format.log.path_kind import packed_with, unnamed_base_offset
 from seglog_format.model import MetaProperties, MissingOffsets
-from seglog_format.names import METADATA_TOPICS, FileKind, segment_file_name
+from seglog_format.names import DELETE_STATE, METADATA_TOPICS, FileKind, segment_file_name
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
-from seglog_format.recovery.plan import DELETE_STATE, LossReason, circumstances_of, losses_of
+from seglog_format.recovery.plan import LossReason, circumstances_of, losses_of
 from seglog_format.recovery.planned_files import opened_segments
 from seglog_format.recovery.producer_states import forgets_producers
 from seglog_format.recovery.start_problems import (

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location, SeglogError, UsageError
 from seglog_format.names import (
+    DELETE_STATE,
     FIXED_NAMES,
     INDEX_KINDS,
     NUMBERED_KINDS,
@@ -619,8 +620,11 @@ REACHED: Final = (
 
 
 def reached_offsets(partition: PartitionListing, kinds: Iterable[FileKind] = REACHED) -> dict[FileKind, int | None]:
-    """Return the offset of a partition in each checkpoint of the log directory above, by default those of `REACHED`."""
-    if partition.name is None:
+    """Return the offset of a partition in each checkpoint of the log directory above, by default those of `REACHED`.
+
+    A directory that brokers delete has none: they remove its files one by one.
+    """
+    if partition.name is None or partition.name.state == DELETE_STATE:
         return dict.fromkeys(kinds)
     key, storage = partition.name.topic_partition, partition.storage
     directory = (partition.path.absolute() if storage.is_local else partition.path).parent

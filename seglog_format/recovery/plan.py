@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
 
 
-DELETE_STATE: Final = "delete"
-"""Brokers remove directories in these states without reading them."""
-
 WALKS_TO_END: Final = "brokers walk to here for the log end offset, and may not start"
 
 KEEPS_LATER_SEGMENTS: Final = "brokers cut this segment while they load the log, and then keep the later segments"

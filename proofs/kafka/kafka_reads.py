@@ -124,7 +124,7 @@ def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace, cond
     if options.report is None:
         return
     known = json.loads(options.report.read_text(encoding="utf-8"))["parts"] if options.report.exists() else {}
-    parts = {name: part for name, part in known.items() if part["commit"] == conditions["commit"]} | results
+    parts = {name: part for name, part in known.items() if part.get("commit") == conditions["commit"]} | results
     disagreements = sum(result["disagreements"] for result in parts.values())
     write_report(options.report, conditions, {"disagreements": disagreements, "parts": parts})
 

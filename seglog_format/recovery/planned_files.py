@@ -34,7 +34,7 @@ from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 from seglog_format.state.producer_state import LeaderEpochs
 from seglog_format.storage.byte_source import FileBytes, SourceFile, open_bytes, open_log, read_whole, starts_with
 from seglog_format.storage.file_reader import FileReader
-from seglog_format.storage.files import LOCAL_FILES, Remove, Rename, Replace, Truncate, settled
+from seglog_format.storage.files import Remove, Rename, Replace, Truncate, settled
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
     removals = tuple(_snapshots(work))
     producers = tuple(_producers(work, removals))
     # a log that ends below its last base offset has this snapshot removed and written again at each start
-    stays = {step.path for step in producers if step.path.exists() and LOCAL_FILES.read(step.path) == step.data}
+    stays = {step.path for step in producers if step.path.exists() and _has_content(step.path, step.data)}
     return (
         *_drops(work),
         *_cuts(work),

@@ -72,7 +72,7 @@ def test_a_loaded_log_knows_what_its_last_snapshot_says(name: str, tmp_path: Pat
     for file, data in contents(directory, "").items():
         if not file.endswith(".snapshot"):
             tmp_path.joinpath(file).write_bytes(data)
-    loaded = load_log(LOCAL_FILES, tmp_path, 0, has_producer_state=True)
+    loaded = load_log(LOCAL_FILES, tmp_path, 0, 0)
     assert loaded is not None
     *_, newest = contents(directory, ".snapshot").values()
     assert snapshot(loaded.producers.snapshot()) == snapshot(newest)

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INIT_PRODUCER_ID = 22
-NOW_MS = 1_700_000_000_000
+NOW_MS = time.time_ns() // 1_000_000
+"""A server that starts again forgets producers of a day ago."""
 BOMB = crafted(bytes(1 << 20), 40)
 """A batch that decompresses to 40 MB, more than a server takes."""
 PRODUCERS = (

@@ -215,3 +215,9 @@ def _known() -> Iterator[Scenario]:
             (name_of(2, ".snapshot"), snapshot((9, -1), last_offset=1, sequence=147 - older[1], time=NOW)),
         )
         yield write(f"newer-of-{older[1]}-then-{sequence}", why, must("SEG-PSN-005", "SEG-APP-007"), append(sent(9, sequence, epoch=2)), LOOK, files=two, over=shots, options={"cleanShutdown": True})  # fmt: skip
+    why = "A log that is opened forgets a producer whose last batch is a day old, unless its transaction is open."
+    for more, first in product((-1, 0, 1), (-1, 0)):
+        shot = snapshot((9, first), last_offset=1, sequence=77, time=NOW - 86_400_000 - more)
+        asked = append(sent(9, 5, epoch=2)), append(sent(9, 78, epoch=2)), LOOK
+        name = f"producer-of-a-day-by-{more}-{'open' if first == 0 else 'alone'}"
+        yield write(name, why, should("SEG-PSN-005", "SEG-APP-007"), *asked, files=two, over=((name_of(2, ".snapshot"), shot),), options={"cleanShutdown": True})  # fmt: skip

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from proofs.entries import with_offset
 from proofs.power.life import TOPIC, log_bytes, path_of
+from proofs.power.world import START_MS
 from seglog_format import (
     ControlRecordType,
+    Environment,
     LogWriter,
     RecoveryOptions,
     Severity,
@@ -91,7 +93,8 @@ def open_as_user(root: Path, partitions: Iterable[int]) -> dict[int, Opened]:
 
 
 def _all_opened(root: Path, partitions: list[int]) -> dict[int, Opened]:
-    with LogWriter(root) as writer:
+    soon = Environment(clock=lambda: START_MS + 3_600_000)  # a day later, producers are forgotten
+    with LogWriter(root, environment=soon) as writer:
         writers = {partition: writer.open(TOPIC, partition) for partition in partitions}
         return {partition: _appended(opened, path_of(root, partition)) for partition, opened in writers.items()}
 

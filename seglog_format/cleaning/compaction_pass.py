@@ -112,11 +112,7 @@ def active_producers(
         FormatError: a batch is damaged.
     """
     states = producers_at_end(segments, snapshots, segments[-1].next_offset)
-    return {
-        producer.producer_id: producer
-        for producer in states.producers
-        if producer.current_txn_first_offset >= 0 or producer.timestamp_ms > expired_before_ms
-    }
+    return {each.producer_id: each for each in states.producers if each.is_alive(expired_before_ms)}
 
 
 def newest_offsets(

@@ -170,6 +170,10 @@ class Producer:
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     current_txn_first_offset: int = NO_OFFSET
 
+    def is_alive(self, oldest_ms: int) -> bool:
+        """Return whether it has an open transaction, or an append after a time."""
+        return self.current_txn_first_offset >= 0 or self.timestamp_ms > oldest_ms
+
     @property
     def last_sequence(self) -> int:
         """Last sequence of its newest data batch in this epoch."""
@@ -369,11 +373,19 @@ class ProducerStates:
         return encode_producer_snapshot(producer.to_entry() for producer in self.producers)
 
 
-def states_of(snapshot: ProducerSnapshot | None, start_offset: int) -> ProducerStates:
-    """Create the states from a snapshot; without a snapshot, there are no producers at the start of the log."""
+def states_of(snapshot: ProducerSnapshot | None, start_offset: int, oldest_ms: int = -(2**63)) -> ProducerStates:
+    """Create the states from a snapshot; without a snapshot, there are no producers at the start of the log.
+
+    Args:
+        snapshot: the newest that can be read.
+        start_offset: of the log.
+        oldest_ms: a producer without an open transaction is left out if its last append is not after this (chapter
+            50, "Expiration").
+    """
     if snapshot is None:
         return ProducerStates(end_offset=start_offset)
-    return ProducerStates(map(producer_from, snapshot.producers), snapshot.offset)
+    known = map(producer_from, snapshot.producers)
+    return ProducerStates((each for each in known if each.is_alive(oldest_ms)), snapshot.offset)
 
 
 def producers_at_end(segments: Sequence[LogSegment], snapshots: Iterable[NamedFile], end_offset: int) -> ProducerStates:

@@ -46,11 +46,7 @@ Json = dict[str, Any]
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the page, by path.
-
-    Args:
-        notice: says that the page is generated.
-    """
+    """Return the page, by path."""
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     known = {adapter.name: adapter for adapter in adapters()}
     lines = [notice + TEXT.format(**report, birth=birth(report))]

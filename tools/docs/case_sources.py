@@ -52,11 +52,7 @@ Kafka's classes are asked for what they do by themselves. These operations, and 
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the page, by its path.
-
-    Args:
-        notice: says that the page is generated.
-    """
+    """Return the page, by its path."""
     cases = every_case()
     total = sum(said(case) != OURS for case in cases)
     head = INTRODUCTION.format(asked=total, total=len(cases), rest=len(cases) - total)

@@ -83,11 +83,7 @@ def cases() -> list[Case]:
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the page and its picture, by path.
-
-    Args:
-        notice: says that the page is generated.
-    """
+    """Return the page and its picture, by path."""
     found = cases()
     releases = list(dict.fromkeys(case.release for case in found))
     introduction = INTRODUCTION.format(count=len(found), releases=len(releases), size=_size(sum(sizes().values())))

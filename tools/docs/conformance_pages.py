@@ -66,11 +66,7 @@ Json = dict[str, Any]
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the generated pages, by path; none if there was no full run yet.
-
-    Args:
-        notice: says that the pages are generated.
-    """
+    """Return the generated pages, by path; none if there was no full run yet."""
     report = verdicts.report()
     if report is None:
         return {}

@@ -190,11 +190,7 @@ the least and the most.
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return both pages and the picture, by path below the repository.
-
-    Args:
-        notice: says that the pages are generated.
-    """
+    """Return both pages and the picture, by path below the repository."""
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     facts = _facts(report)
     return {WHY: notice + WHY_TEXT.format(**facts), SCALE: notice + SCALE_TEXT.format(**facts), PICTURE: _picture()}

@@ -36,11 +36,7 @@ MARK_NAMES: Final = {"level": "level", "binds": "binds", "since": "since", "brok
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the page, by its path below the repository.
-
-    Args:
-        notice: says that the page is generated.
-    """
+    """Return the page, by its path below the repository."""
     known = [(edition, rules_of(edition)) for edition in editions()]
     lines = [notice + INTRODUCTION.rstrip("\n")]
     lines += [_row(edition, state) for edition, state in reversed(known)]

@@ -97,11 +97,7 @@ def rules_with(term: str) -> list[str]:
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the page, by its path below the repository.
-
-    Args:
-        notice: says that the page is generated.
-    """
+    """Return the page, by its path below the repository."""
     return {PAGE: notice + INTRODUCTION + "\n".join(_rows()) + "\n"}
 
 

@@ -30,11 +30,7 @@ classes that were moved.
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return a page for each report.
-
-    Args:
-        notice: says that the pages are generated.
-    """
+    """Return a page for each report."""
     return {name_of(path): text(path, notice) for path in sorted(REPORTS.glob("kafka-[0-9]*.json"))}
 
 

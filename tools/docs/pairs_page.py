@@ -38,11 +38,7 @@ Json = dict[str, Any]
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the page, by path.
-
-    Args:
-        notice: says that the page is generated.
-    """
+    """Return the page, by path."""
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     return {PAGE: "\n".join([notice + _introduction(report), *_tables(report), *_findings(report), ""])}
 

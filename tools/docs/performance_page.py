@@ -75,11 +75,7 @@ LEGEND: Final = {
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the generated files, by path.
-
-    Args:
-        notice: says that the files are generated.
-    """
+    """Return the generated files, by path."""
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     return {PAGE: page(report, notice), PICTURE: picture(report["results"])}
 

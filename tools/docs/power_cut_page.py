@@ -160,11 +160,7 @@ Json = dict[str, Any]
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the page, by path.
-
-    Args:
-        notice: says that the page is generated.
-    """
+    """Return the page, by path."""
     states, brokers, disks = (
         json.loads((REPORTS / f"crash-{name}.json").read_text("utf-8")) for name in ("states", "brokers", "disks")
     )

@@ -29,11 +29,7 @@ into no record.
 
 
 def speed_page(notice: str) -> str:
-    """Return the page about the speed of appends, from ``reports/append.json``.
-
-    Args:
-        notice: says that the page is generated.
-    """
+    """Return the page about the speed of appends, from ``reports/append.json``."""
     report = json.loads((REPORTS / "append.json").read_text(encoding="utf-8"))
     return "\n".join(
         [

@@ -135,11 +135,7 @@ directories rather than of everything.
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the generated page by its path.
-
-    Args:
-        notice: says that the page is generated.
-    """
+    """Return the generated page by its path."""
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     return {PAGE: notice + "".join(_parts(report))}
 

@@ -143,9 +143,8 @@ def compact(request: Json) -> Json:
     settings = options_of(compaction.Options, request, **_given(options))
     cleaner = _offset(beside, CLEANER_OFFSETS, -1)
     log = compaction.Log(segments, now_ms, _offset(beside, LOG_STARTS, 0), stable, None if cleaner == -1 else cleaner)
-    producers = without_expired(
-        producers_before(files, end, decompress).values(), now_ms, settings.producer_id_expiration_ms
-    )
+    known = producers_before(files, end, decompress).values()
+    producers = without_expired(known, now_ms - settings.producer_id_expiration_ms)
     work = compaction.Work(files, log, settings, decompress, aborted, producers)
     left, written = compaction.compact(files, work, modified, compress)
     if work.plan.groups:

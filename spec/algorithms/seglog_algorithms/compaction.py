@@ -22,6 +22,7 @@ from seglog_algorithms.directory import (
 from seglog_algorithms.entries import MOST_AHEAD, NO_PRODUCER, NO_TIMESTAMP, walk
 from seglog_algorithms.index_settings import Settings
 from seglog_algorithms.indexes import indexes_of
+from seglog_algorithms.producers import DAY_MS, Producers
 from seglog_algorithms.records import records_of
 from seglog_algorithms.transactions import is_aborted
 
@@ -32,12 +33,10 @@ if TYPE_CHECKING:
     from seglog_algorithms.control_records import Marker
     from seglog_algorithms.directory import Directory
     from seglog_algorithms.entries import Entry
-    from seglog_algorithms.producers import Producers
     from seglog_algorithms.records import Decompress, Record
     from seglog_algorithms.retention import Segment
     from seglog_algorithms.transaction_index import AbortedTransaction
 
-DAY_MS: Final = 86_400_000
 KNOWN_BITS: Final = 0b111111
 CODEC_BITS: Final = 0b111
 DELETE_HORIZON_BIT: Final = 0b1000000

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from seglog_algorithms.records import Decompress
     from seglog_algorithms.transaction_index import AbortedTransaction
 
+DAY_MS: Final = 86_400_000
+"""The default of `producer.id.expiration.ms`."""
+MIN_TIME: Final = -(2**63)
 NONE: Final = -1
 """No epoch, sequence or offset."""
 REMEMBERED: Final = 5
@@ -156,13 +159,9 @@ def producers_in(data: bytes) -> Producers:
     return found
 
 
-def without_expired(producers: Iterable[Producer], now_ms: int, expiration_ms: int) -> Producers:
+def without_expired(producers: Iterable[Producer], oldest_ms: int) -> Producers:
     """Return the producers that a broker keeps when it loads a snapshot (chapter 50, "Expiration")."""
-    kept = (
-        each
-        for each in producers
-        if each.current_txn_first_offset != NONE or now_ms - each.timestamp_ms < expiration_ms
-    )
+    kept = (each for each in producers if each.current_txn_first_offset != NONE or each.timestamp_ms > oldest_ms)
     return Producers({each.producer_id: each for each in kept})
 
 
@@ -192,12 +191,17 @@ def keep_snapshots(files: dict[str, bytes], offsets: Iterable[int]) -> None:
             del files[name]
 
 
-def producers_before(files: Directory, offset: int, decompress: Decompress, *, skips: bool = False) -> Producers:
-    """Return the producers where a segment begins: by the newest snapshot there, and the entries after it."""
+def producers_before(
+    files: Directory, offset: int, decompress: Decompress, *, skips: bool = False, oldest_ms: int = MIN_TIME
+) -> Producers:
+    """Return the producers where a segment begins: by the newest snapshot there, and the entries after it.
+
+    Those of the snapshot whose last append is not after a time are left out.
+    """
     usable = [at for at in snapshot_offsets(files) if at <= offset and is_readable(files[file_name(at, SNAPSHOT)])]
     start = usable[-1] if usable else 0  # SEG-PSN-005
     known = producers_in(files[file_name(start, SNAPSHOT)]) if usable else Producers()
-    return replayed(known, files, range(start, offset), decompress, skips=skips)
+    return replayed(without_expired(known.values(), oldest_ms), files, range(start, offset), decompress, skips=skips)
 
 
 def replayed(

@@ -23,6 +23,7 @@ from seglog_algorithms.entries import NO_TIMESTAMP, walk
 from seglog_algorithms.indexes import IndexBuilder
 from seglog_algorithms.leader_epochs import LEADER_EPOCHS, assigned, checkpoint, read_epochs, with_newer, within
 from seglog_algorithms.producers import (
+    DAY_MS,
     NONE,
     Batch,
     Producers,
@@ -167,7 +168,7 @@ class OpenLog:
             kept.pop()
         for at in {*offsets} - {*kept}:  # SEG-RCV-027, SEG-RCV-035
             del self.files[file_name(at, SNAPSHOT)]
-        self.producers = producers_before(self.files, self.end, self.decompress)
+        self.producers = producers_before(self.files, self.end, self.decompress, oldest_ms=self.now_ms - DAY_MS)
         self.snapshot_offset = kept[-1] if kept else bases[0]
         holders = [base for base in bases if self.files[file_name(base, LOG)]] if not found else [last]
         rises = rising_epochs(self.files[file_name(holders[-1], LOG)]) if holders else []

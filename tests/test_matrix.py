@@ -698,7 +698,7 @@ DAMAGED_BESIDE: Mapping[str, tuple[dict[str, bytes], set[str]]] = {
     "an empty producer snapshot": ({"5.snapshot": b""}, {"verify", "doctor", "dump"}),
     "leader epochs that are no text": ({EPOCHS: b"\xff\n"}, {"verify", "doctor"}),
     "a topic id that is none": ({"partition.metadata": b"version: 0\ntopic_id: x\n"}, {"verify", "doctor", "cluster"}),
-    "indexes that end inside an entry": ({"0.index": b"\0\0\0", "0.timeindex": b"\0", "0.txnindex": b"\0"}, set()),
+    "indexes that end inside an entry": ({"0.index": b"\0\0\0", "0.timeindex": b"\0", "0.txnindex": b"\0"}, {"doctor"}),
 }
 """Side files that are damaged, and the commands that decode these, and so name them."""
 

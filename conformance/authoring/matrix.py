@@ -69,12 +69,7 @@ def label(line: Json) -> str:
 
 
 def testees(lines: list[Json], cases: dict[str, Case]) -> list[Json]:
-    """Return who was asked, and what came of it, by level, by family and by requirement.
-
-    Args:
-        lines: of a run.
-        cases: by id.
-    """
+    """Return who was asked, and what came of it, by level, by family and by requirement."""
     found = []
     for line in lines:
         if line["type"] == "testee":

@@ -125,10 +125,10 @@ def _git(*arguments: str) -> str:
 
 
 def tree_digest(directory: Path) -> str:
-    """Return a digest of the names and bytes of all files of a directory, caches aside."""
+    """Return a digest of the names and bytes of all files of a directory, caches and built kernels aside."""
     found = hashlib.sha256()
     for path in sorted(directory.rglob("*")):
-        if path.is_file() and not path.name.endswith((".pyc", ".nbi", ".nbc")):
+        if path.is_file() and not path.name.endswith((".pyc", ".nbi", ".nbc")) and "kernels" not in path.parts:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             found.update(f"{path.relative_to(directory).as_posix()} {digest}\n".encode())
     return found.hexdigest()

@@ -160,7 +160,11 @@ def test_digest_changes_with_a_byte_and_with_a_name(tmp_path: Path) -> None:
     (tmp_path / "one.py").write_bytes(b"2")
     second = report_facts.tree_digest(tmp_path)
     (tmp_path / "one.py").rename(tmp_path / "two.py")
-    assert len({first, second, report_facts.tree_digest(tmp_path)}) == 3
+    third = report_facts.tree_digest(tmp_path)
+    assert len({first, second, third}) == 3
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "kernels.so").write_bytes(b"built here, other bytes elsewhere")
+    assert report_facts.tree_digest(tmp_path) == third
 
 
 def test_the_page_counts_failures_that_a_report_holds() -> None:

@@ -26,7 +26,7 @@ from seglog_format.recovery.apply import DEFAULT_OPTIONS, prepare_recovery, reco
 from seglog_format.recovery.index_rebuild import rebuilt_indexes
 from seglog_format.recovery.salvage import require_apart, salvage_partition, salvageable
 from seglog_format.recovery.truncation import prepare_truncation, truncate_to
-from seglog_format.state.config import DAY_MS
+from seglog_format.state.config import PRODUCER_EXPIRATION_MS
 from seglog_format.storage.environment import Environment
 from seglog_format.storage.files import LOCAL_FILES, replace_file
 from seglog_format.storage.log_storage import require_unchanged, states_of
@@ -154,7 +154,7 @@ def compact(  # noqa: PLR0913 - how to compact
     now_ms: int | None = None,
     directory: LogDirectory | None = None,
     max_keys: int = MAX_KEYS,
-    producer_expiration_ms: int = DAY_MS,
+    producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
     holds_lock: bool = False,
     environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> PreparedCompaction:

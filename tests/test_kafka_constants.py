@@ -415,6 +415,7 @@ NUMBERS: Final[Mapping[str, object]] = {
     "offsets.topic.num.partitions": new_image.DEFAULT_COUNT,
     "transaction.state.log.num.partitions": new_image.DEFAULT_COUNT,
     "share.coordinator.state.topic.num.partitions": new_image.DEFAULT_COUNT,
+    "producer.id.expiration.ms": config.PRODUCER_EXPIRATION_MS,
     "index.interval.bytes": index_file.INDEX_INTERVAL_BYTES,
     "offset.metadata.max.bytes": kept_offsets.MAX_METADATA_SIZE,
     "group.max.session.timeout.ms": int(groups.MAX_SESSION_SECONDS * 1000),

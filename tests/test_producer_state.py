@@ -6,7 +6,7 @@ import pickle
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers.appends import contents, idempotent, marker, open_writer, snapshot, transactional
+from helpers.appends import Clock, contents, idempotent, marker, open_writer, snapshot, transactional
 from helpers.support import bundled, vector
 
 from seglog_format import Origin
@@ -16,6 +16,7 @@ from seglog_format.codec.framing import walk
 from seglog_format.codec.side_files import decode_producer_snapshot, encode_producer_snapshot
 from seglog_format.errors import AppendError, Location, UsageError
 from seglog_format.model import INT32_MAX, ControlRecordType, Frame, ProducerStateEntry, RecordBatchHeader
+from seglog_format.state.config import PRODUCER_EXPIRATION_MS, LogConfig
 from seglog_format.state.producer_state import Producer, ProducerBatch, ProducerStates, producer_from
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.writing.partition_log import load_log
@@ -72,7 +73,7 @@ def test_a_loaded_log_knows_what_its_last_snapshot_says(name: str, tmp_path: Pat
     for file, data in contents(directory, "").items():
         if not file.endswith(".snapshot"):
             tmp_path.joinpath(file).write_bytes(data)
-    loaded = load_log(LOCAL_FILES, tmp_path, 0, 0)
+    loaded = load_log(LOCAL_FILES, tmp_path, 0, LogConfig(), 0)
     assert loaded is not None
     *_, newest = contents(directory, ".snapshot").values()
     assert snapshot(loaded.producers.snapshot()) == snapshot(newest)
@@ -170,3 +171,18 @@ def test_a_refused_sequence_is_a_duplicate_or_leaves_a_gap(
     assert (caught.value.is_duplicate, caught.value.requirement) == (is_duplicate, "SEG-APP-007")
     sent = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
     assert (type(sent), str(sent), sent.is_duplicate) == (AppendError, str(caught.value), is_duplicate)
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["no transaction", "an open transaction"])
+@pytest.mark.parametrize("more_ms", [-PRODUCER_EXPIRATION_MS - 1000, -1, 0, 1])
+def test_an_opened_log_takes_any_sequence_of_a_producer_that_has_expired(
+    more_ms: int, tmp_path: Path, *, is_open: bool
+) -> None:
+    """The cases `opened/producer-of-a-day-by-...` ask Kafka's classes; here the clock may also go backward."""
+    clock = Clock(10**12)
+    data = (transactional if is_open else idempotent)(77, clock.now_ms)
+    with open_writer(tmp_path, clock) as writer:
+        writer.append(data)
+    clock.now_ms += PRODUCER_EXPIRATION_MS + more_ms
+    with open_writer(tmp_path, clock) as writer:
+        assert writer.append(data).is_duplicate == (is_open or more_ms < 0)

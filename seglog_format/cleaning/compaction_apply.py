@@ -31,7 +31,7 @@ from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.planned_files import opened_segments
-from seglog_format.state.config import DAY_MS
+from seglog_format.state.config import PRODUCER_EXPIRATION_MS
 from seglog_format.state.root_files import opened_for_change
 from seglog_format.storage.files import LOCAL_FILES, Rename, Replace, Settle, apply_steps, read_small, write_file
 from seglog_format.storage.log_storage import Plan, require_unchanged
@@ -244,7 +244,7 @@ def explain_compaction(  # noqa: PLR0913 - how to compact
     now_ms: int,
     directory: LogDirectory | None = None,
     max_keys: int = MAX_KEYS,
-    producer_expiration_ms: int = DAY_MS,
+    producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
     files: Files = LOCAL_FILES,
 ) -> Iterator[BatchFate]:
     """Yield what compaction would do with each batch and record, and why, in log order. No file is changed.
@@ -275,7 +275,7 @@ def compact_partition(  # noqa: PLR0913 - how to compact
     now_ms: int,
     directory: LogDirectory | None = None,
     max_keys: int = MAX_KEYS,
-    producer_expiration_ms: int = DAY_MS,
+    producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
     files: Files = LOCAL_FILES,
     holds_lock: bool = False,
     planned: CompactionPlan | None = None,

@@ -99,20 +99,20 @@ def transactions_of(segments: Sequence[LogSegment], high_watermark: int) -> tupl
 
 
 def active_producers(
-    segments: Sequence[LogSegment], snapshots: Sequence[NamedFile], expired_before_ms: int
+    segments: Sequence[LogSegment], snapshots: Sequence[NamedFile], oldest_ms: int
 ) -> dict[int, Producer]:
     """Return the producer states of a log, from the newest readable snapshot and the entries after it.
 
     Args:
         segments: of the log, in order.
         snapshots: ascending.
-        expired_before_ms: producers without an open transaction whose last append was before this are dropped.
+        oldest_ms: producers without an open transaction are dropped if their last append is not after this.
 
     Raises:
         FormatError: a batch is damaged.
     """
     states = producers_at_end(segments, snapshots, segments[-1].next_offset)
-    return {each.producer_id: each for each in states.producers if each.is_alive(expired_before_ms)}
+    return {each.producer_id: each for each in states.producers if each.is_alive(oldest_ms)}
 
 
 def newest_offsets(

@@ -163,8 +163,7 @@ class _Input(NamedTuple):
 
     def holds(self, statement: Statement) -> bool:
         """Return whether a statement is about something at or below the path."""
-        path = str(Path(statement.where.path).absolute())
-        return path.startswith(f"{self.path.absolute()}/") or path == str(self.path.absolute())
+        return Path(statement.where.path).absolute().is_relative_to(self.path.absolute())
 
 
 class Examination:
@@ -334,7 +333,8 @@ class Examination:
             what = f"{what}; a broker that starts writes this file again"
         rules = tuple(dict.fromkeys(each.requirement for each in findings))
         is_refused = first.missing is not None or CHECKSUMS.intersection(rules)
-        hurt = READERS if is_refused else (Hurt.READER, *((Hurt.RETENTION,) if TIMES.intersection(rules) else ()))
+        others = (Hurt.READER, Hurt.RETENTION) if TIMES.intersection(rules) else (Hurt.READER,)
+        hurt = READERS if is_refused else others
         kind = Kind.DAMAGE if first.missing is None else Kind.LOSS
         is_named = path.is_file() or (path.is_dir() and not UNREAD.intersection(rules))
         step = typed("verify", path if is_named else root)
@@ -363,7 +363,8 @@ def _says(statement: Statement, finding: Finding, path: Path) -> bool:
 
 
 def _field(finding: Finding) -> str:
-    return f"{kafka_name(field)}: " if (field := finding.location.field) else ""
+    field = finding.location.field
+    return f"{kafka_name(field)}: " if field else ""
 
 
 def _other(finding: Finding) -> Path:

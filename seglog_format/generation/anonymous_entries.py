@@ -43,6 +43,7 @@ from seglog_format.schema.fixed_fields import (
 )
 from seglog_format.schema.metadata_records import FRAMED_TOPICS, MetadataFrame
 from seglog_format.schema.protocol import SIMPLE_TYPES, UNKNOWN_TAGGED_FIELDS, ArrayOf, Blob, Structure, Text
+from seglog_format.state.config import DAY_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,7 +64,6 @@ ROUNDS: Final = 6
 LETTERS: Final = b"abcdefghijklmnopqrstuvwxyz"
 MORE_LETTERS: Final = LETTERS + b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 """For names so short that others have all that consist of letters."""
-DAY_MS: Final = 86_400_000
 LONGEST_SHIFT_DAYS: Final = 365
 EARLIEST_MS: Final = 100_000_000_000
 """Times before 1973 are no times of a clock; they stay unchanged."""

@@ -18,6 +18,8 @@ EnumT = TypeVar("EnumT", bound=Enum)
 
 HOUR_MS: Final = 60 * 60 * 1000
 DAY_MS: Final = 24 * HOUR_MS
+PRODUCER_EXPIRATION_MS: Final = DAY_MS
+"""Default of `producer.id.expiration.ms`, a setting of a broker."""
 MEBIBYTE: Final = 1 << 20
 UNLIMITED: Final = -1
 AS_WHOLE: Final = -2

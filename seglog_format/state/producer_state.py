@@ -171,7 +171,7 @@ class Producer:
     current_txn_first_offset: int = NO_OFFSET
 
     def is_alive(self, oldest_ms: int) -> bool:
-        """Return whether it has an open transaction, or an append after a time."""
+        """Return whether it has an open transaction, or an append after a time (chapter 50, "Expiration")."""
         return self.current_txn_first_offset >= 0 or self.timestamp_ms > oldest_ms
 
     @property
@@ -379,8 +379,7 @@ def states_of(snapshot: ProducerSnapshot | None, start_offset: int, oldest_ms: i
     Args:
         snapshot: the newest that can be read.
         start_offset: of the log.
-        oldest_ms: a producer without an open transaction is left out if its last append is not after this (chapter
-            50, "Expiration").
+        oldest_ms: producers without an open transaction are left out if their last append is not after this.
     """
     if snapshot is None:
         return ProducerStates(end_offset=start_offset)

@@ -36,7 +36,7 @@ from seglog_format.model import (
 from seglog_format.names import INDEX_KINDS, FileKind, parse_file_name, parse_partition_directory, segment_file_name
 from seglog_format.recovery.apply import RecoveryOptions, recover_partition
 from seglog_format.recovery.planned_files import METADATA_SNAPSHOT_DELETED
-from seglog_format.state.config import DAY_MS
+from seglog_format.state.config import PRODUCER_EXPIRATION_MS
 from seglog_format.state.producer_state import EpochRises, LeaderEpochs, Origin, ProducerStates, states_of
 from seglog_format.storage.byte_source import MemoryBytes
 from seglog_format.storage.files import Rename, read_small, replace_file, write_file
@@ -113,8 +113,7 @@ class PartitionLog:
             self._files.fsync_directory(path.parent)
         elif not was_clean:
             self._recover()
-        oldest_ms = environment.clock() - DAY_MS if config.generation.has_producer_state else None
-        loaded = load_log(self._files, path, log_start_offset, oldest_ms)
+        loaded = load_log(self._files, path, log_start_offset, config, environment.clock())
         if loaded is None:
             self._begin(log_start_offset)
         else:
@@ -397,15 +396,15 @@ class LoadedLog:
     has_other_epochs: bool = False
 
 
-def load_log(files: Files, directory: Path, log_start_offset: int, oldest_ms: int | None) -> LoadedLog | None:
+def load_log(files: Files, directory: Path, log_start_offset: int, config: LogConfig, now_ms: int) -> LoadedLog | None:
     """Read the state of a log; return None if it has no segment. Delete files that were renamed for removal.
 
     Args:
         files: file layer of the directory.
         directory: of the partition.
         log_start_offset: as checkpointed, or 0.
-        oldest_ms: producers without an append after it have expired; None if this generation of brokers stores no
-            producer states.
+        config: its generation says whether brokers store producer states and leader epochs.
+        now_ms: the time, from which the age of producers counts.
 
     Raises:
         UsageError: the directory needs recovery first.
@@ -416,12 +415,12 @@ def load_log(files: Files, directory: Path, log_start_offset: int, oldest_ms: in
         return None
     segments = [StoredSegment(files, directory, base_offset) for base_offset in base_offsets]
     start, end_offset, epoch_starts = _last_segment(segments[-1])
-    if oldest_ms is None:
+    if not config.generation.has_producer_state:
         return LoadedLog(base_offsets, start, end_offset, ProducerStates(), LeaderEpochs())
     if not start.size:
         epoch_starts = _last_epoch_starts(segments[:-1])
     _remove_stray_snapshots(files, directory, base_offsets, end_offset)
-    producers = _producers(files, directory, segments, end_offset, oldest_ms)
+    producers = _producers(files, directory, segments, end_offset, now_ms)
     epochs = _epochs(files, directory)
     stored = epochs.entries
     known = max((entry.epoch for entry in stored), default=NO_PARTITION_LEADER_EPOCH)
@@ -592,7 +591,7 @@ def _remove_stray_snapshots(files: Files, directory: Path, base_offsets: Sequenc
 
 
 def _producers(
-    files: Files, directory: Path, segments: Sequence[StoredSegment], end_offset: int, oldest_ms: int
+    files: Files, directory: Path, segments: Sequence[StoredSegment], end_offset: int, now_ms: int
 ) -> ProducerStates:
     """Return the producer states of the log, without producers that have expired.
 
@@ -608,7 +607,7 @@ def _producers(
             raise
 
     newest = newest_readable_snapshot(_snapshots(files, directory).values(), opened)
-    states = states_of(newest, segments[0].base_offset, oldest_ms)
+    states = states_of(newest, segments[0].base_offset, now_ms - PRODUCER_EXPIRATION_MS)
     ends = (*(segment.base_offset for segment in segments[1:]), end_offset)
     for segment, next_offset in zip(segments, ends, strict=True):
         if next_offset > states.end_offset:

@@ -23,7 +23,7 @@ from seglog_conformance.reference.wire import rejection
 from seglog_format.cleaning.compaction_apply import compact_partition as compact_files
 from seglog_format.cleaning.deletion import retain_partition
 from seglog_format.errors import SeglogError, WriteError
-from seglog_format.state.config import DAY_MS
+from seglog_format.state.config import PRODUCER_EXPIRATION_MS
 from seglog_format.state.producer_state import Origin
 from seglog_format.storage.environment import Environment
 from seglog_format.writing.log_writer import LogWriter
@@ -244,7 +244,7 @@ def compact(request: Json) -> Json:
                 config_of(request),
                 now_ms=int(request["now"]),
                 max_keys=options.get("mostKeys", MAX_KEYS),
-                producer_expiration_ms=int(options.get("producerExpirationMs", DAY_MS)),
+                producer_expiration_ms=int(options.get("producerExpirationMs", PRODUCER_EXPIRATION_MS)),
                 files=disk,
             )
         except SeglogError as error:
